@@ -77,20 +77,17 @@ int lib_remote_plan(struct pd *pd, const struct plan_call *call, struct arena *a
         [PLAN_DELETE] = "DELETE", [PLAN_RUN] = "POST", [PLAN_NEXT] = "GET"};
     bool with_body = call->op == PLAN_CREATE || call->op == PLAN_UPDATE || call->op == PLAN_RUN;
     BUF_AUTO struct buf path = BUF_INIT(PATH_BYTES_MAX);
-    int rc = 0;
 
     write_place(call, &path);
     if (call->op == PLAN_LIST)
-        rc = write_filters(call, arena, &path, err);
+        TRY(write_filters(call, arena, &path, err));
     else if (call->op == PLAN_NEXT)
         write_wish(call, &path);
     else if (call->op == PLAN_RUN)
         buf_text(&path, ":run");
     buf_append(&path, "", 1);
-    if (rc == 0 && path.failed)
-        rc = err_set(err, ERR_INVALID, "the names or filters are too long");
-    if (rc == 0)
-        rc = lib_remote_request(pd, methods[call->op], path.data,
-                                with_body ? call->json : STR_NONE, arena, reply, err);
-    return rc;
+    if (path.failed)
+        return err_set(err, ERR_INVALID, "the names or filters are too long");
+    return lib_remote_request(pd, methods[call->op], path.data, with_body ? call->json : STR_NONE,
+                              arena, reply, err);
 }

@@ -45,21 +45,15 @@ static int parse_type_limit(struct str value, bool by_name, struct arena *arena,
 {
     enum { CONCURRENCY, RATE, TYPE, COUNT };
     struct body_field fields[COUNT] = {{.name = "concurrency"}, {.name = "rate"}, {.name = "type"}};
-    int rc = 0;
 
     if (by_name && json_kind(value) == JSON_NUMBER)
         fields[CONCURRENCY].value = value;
     else
-        rc = body_parse(value, fields, by_name ? TYPE : COUNT, err);
-    if (rc == 0)
-        rc = body_text(&fields[TYPE], BOUND_NAME_BYTES, arena, &limit->type, err);
-    if (rc == 0)
-        rc = body_int(&fields[CONCURRENCY], 0, CONCURRENCY_MAX, &limit->concurrency, err);
-    if (rc == 0)
-        rc = parse_rate(&fields[RATE], &limit->rate, err);
-    if (rc == 0)
-        rc = body_check_name("type", limit->type, BOUND_NAME_BYTES, err);
-    return rc;
+        TRY(body_parse(value, fields, by_name ? TYPE : COUNT, err));
+    TRY(body_text(&fields[TYPE], BOUND_NAME_BYTES, arena, &limit->type, err));
+    TRY(body_int(&fields[CONCURRENCY], 0, CONCURRENCY_MAX, &limit->concurrency, err));
+    TRY(parse_rate(&fields[RATE], &limit->rate, err));
+    return body_check_name("type", limit->type, BOUND_NAME_BYTES, err);
 }
 
 static int check_type_limits(const struct body_field *field, struct err *err)

@@ -169,21 +169,21 @@ static int parse_element(struct str element, struct arena *arena, struct report 
 
     *report = (struct report){.progress = -1, .delay_ms = -1, .retryable = true,
                               .level = SEVERITY_INFO};
-    *task_id = values[0];
-    if (rc == 0)
-        rc = take_op(values[FIELD_OP_INDEX], arena, &report->op, err);
-    for (size_t i = 0; rc == 0 && i < FIELDS_COUNT; i++) {
+    *task_id = values[0]; /* known also where another member is wrong */
+    TRY(rc);
+    TRY(take_op(values[FIELD_OP_INDEX], arena, &report->op, err));
+    for (size_t i = 0; i < FIELDS_COUNT; i++) {
         const struct report_field *field = &report_fields[i];
 
         if (values[i].data && !(field->ops & 1u << report->op))
-            rc = err_set_field(err, ERR_INVALID, field->name, "'%s' does not belong to '%s'",
-                               field->name, report_op_word(report->op));
+            return err_set_field(err, ERR_INVALID, field->name, "'%s' does not belong to '%s'",
+                                 field->name, report_op_word(report->op));
         else if (values[i].data)
-            rc = take(field, values[i], arena, report, err);
+            TRY(take(field, values[i], arena, report, err));
         else if (field->required & 1u << report->op)
-            rc = err_set_field(err, ERR_INVALID, field->name, "'%s' is missing", field->name);
+            return err_set_field(err, ERR_INVALID, field->name, "'%s' is missing", field->name);
     }
-    return rc;
+    return 0;
 }
 
 static int note_bad(struct report_item *item, const struct err *cause, struct arena *arena,

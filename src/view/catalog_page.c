@@ -187,26 +187,25 @@ static int read_chunk(const struct catalog_source *source, enum catalog_kind kin
     struct recurring *recurring = NULL;
     struct job_dependency *dependencies = NULL;
     uint32_t *count = &chunk->count;
-    int rc;
 
     *count = 0;
     if (kind == CATALOG_CATEGORY)
-        rc = verbs->read_categories(reader, filter, arena, &categories, count, err);
+        TRY(verbs->read_categories(reader, filter, arena, &categories, count, err));
     else if (kind == CATALOG_JOB)
-        rc = verbs->read_jobs(reader, filter, arena, &jobs, count, err);
+        TRY(verbs->read_jobs(reader, filter, arena, &jobs, count, err));
     else if (kind == CATALOG_SCHEDULE)
-        rc = verbs->read_schedules(reader, filter, arena, &schedules, count, err);
+        TRY(verbs->read_schedules(reader, filter, arena, &schedules, count, err));
     else if (kind == CATALOG_RECURRING)
-        rc = verbs->read_recurring(reader, filter, arena, &recurring, count, err);
+        TRY(verbs->read_recurring(reader, filter, arena, &recurring, count, err));
     else
-        rc = verbs->read_dependencies(reader, filter, arena, &dependencies, count, err);
+        TRY(verbs->read_dependencies(reader, filter, arena, &dependencies, count, err));
     *chunk = kind == CATALOG_CATEGORY ? (struct chunk){categories, sizeof *categories, *count}
              : kind == CATALOG_JOB ? (struct chunk){jobs, sizeof *jobs, *count}
              : kind == CATALOG_SCHEDULE ? (struct chunk){schedules, sizeof *schedules, *count}
              : kind == CATALOG_RECURRING ? (struct chunk){recurring, sizeof *recurring, *count}
                                          : (struct chunk){dependencies, sizeof *dependencies,
                                                           *count};
-    return rc;
+    return 0;
 }
 
 /* Fewer and fewer of them where they are so large that the arena does not hold them. */

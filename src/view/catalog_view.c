@@ -32,18 +32,16 @@ static int count_named(const struct catalog_source *source, enum catalog_kind ki
     struct category *categories = NULL;
     struct job *jobs = NULL;
     struct recurring *recurring = NULL;
-    int rc = 0;
 
     *count = 0;
     if (kind == CATALOG_CATEGORY)
-        rc = verbs->read_categories(source->reader, filter, source->arena, &categories, count,
-                                    err);
+        TRY(verbs->read_categories(source->reader, filter, source->arena, &categories, count, err));
     else if (kind == CATALOG_JOB)
-        rc = verbs->read_jobs(source->reader, filter, source->arena, &jobs, count, err);
+        TRY(verbs->read_jobs(source->reader, filter, source->arena, &jobs, count, err));
     else if (kind == CATALOG_RECURRING)
-        rc = verbs->read_recurring(source->reader, filter, source->arena, &recurring, count, err);
-    if (rc < 0 || *count == 0)
-        return rc;
+        TRY(verbs->read_recurring(source->reader, filter, source->arena, &recurring, count, err));
+    if (*count == 0)
+        return 0;
     *id = categories ? categories[0].id : jobs ? jobs[0].id : recurring[0].id;
     return 0;
 }
@@ -79,19 +77,16 @@ int catalog_load(const struct catalog_source *source, enum catalog_kind kind,
     struct job *job = NULL;
     struct schedule *schedule = NULL;
     struct recurring *recurring = NULL;
-    int rc = 0;
 
     ASSERT(kind != CATALOG_DEPENDENCY);
     if (kind == CATALOG_CATEGORY)
-        rc = verbs->read_category(source->reader, id, source->arena, &category, err);
+        TRY(verbs->read_category(source->reader, id, source->arena, &category, err));
     else if (kind == CATALOG_JOB)
-        rc = verbs->read_job(source->reader, id, source->arena, &job, err);
+        TRY(verbs->read_job(source->reader, id, source->arena, &job, err));
     else if (kind == CATALOG_SCHEDULE)
-        rc = verbs->read_schedule(source->reader, id, source->arena, &schedule, err);
+        TRY(verbs->read_schedule(source->reader, id, source->arena, &schedule, err));
     else
-        rc = verbs->read_recurring_one(source->reader, id, source->arena, &recurring, err);
-    if (rc < 0)
-        return rc;
+        TRY(verbs->read_recurring_one(source->reader, id, source->arena, &recurring, err));
     if (job && job->deleted_at_us && !source->with_deleted)
         job = NULL;
     *item = category ? (const void *)category : job ? (const void *)job

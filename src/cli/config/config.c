@@ -225,15 +225,12 @@ static int add_schema(struct config *config, const struct config_inputs *inputs,
 
 int config_load(struct config *config, const struct config_inputs *inputs, struct err *err)
 {
-    int rc = config_init_defaults(config, err);
     uint32_t index = 0;
 
-    if (rc == 0)
-        rc = config_load_file(config, inputs->file, err);
-    for (const struct config_field *field = config_root.fields; field->key && rc == 0;
-         field++, index++)
-        rc = apply_outside(config, field, &config->origins[index], inputs, err);
-    if (rc == 0)
-        rc = config_read_secrets(config, inputs, err);
-    return rc < 0 ? rc : add_schema(config, inputs, err);
+    TRY(config_init_defaults(config, err));
+    TRY(config_load_file(config, inputs->file, err));
+    for (const struct config_field *field = config_root.fields; field->key; field++, index++)
+        TRY(apply_outside(config, field, &config->origins[index], inputs, err));
+    TRY(config_read_secrets(config, inputs, err));
+    return add_schema(config, inputs, err);
 }

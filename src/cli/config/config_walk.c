@@ -279,7 +279,6 @@ static int set_list(struct walk *walk, const yaml_node_t *node, const struct con
     size_t count = node->type == YAML_SEQUENCE_NODE ? sequence_count(node) : 0;
     uint32_t stored = (uint32_t)count;
     char *entries;
-    int rc = 0;
 
     if (node->type != YAML_SEQUENCE_NODE && !is_null(node))
         return refuse(walk, node, field->key, "a list of entries that start with '-'");
@@ -288,19 +287,18 @@ static int set_list(struct walk *walk, const yaml_node_t *node, const struct con
     entries = arena_alloc_array(&walk->config->arena, count + 1, type->bytes);
     if (!entries)
         return out_of_memory(walk);
-    for (size_t i = 0; i < count && rc == 0; i++) {
+    for (size_t i = 0; i < count; i++) {
         yaml_node_t *item = node_at(walk, node->data.sequence.items.start[i]);
         struct err why;
 
-        rc = config_set_defaults(entries + i * type->bytes, type, &walk->config->arena, walk->err);
-        if (rc == 0)
-            rc = walk_mapping(walk, item, type, NULL, entries + i * type->bytes);
-        if (rc == 0 && type->check && type->check(entries + i * type->bytes, &why) < 0)
-            rc = at_line(walk, item, &why);
+        TRY(config_set_defaults(entries + i * type->bytes, type, &walk->config->arena, walk->err));
+        TRY(walk_mapping(walk, item, type, NULL, entries + i * type->bytes));
+        if (type->check && type->check(entries + i * type->bytes, &why) < 0)
+            TRY(at_line(walk, item, &why));
     }
     memcpy((char *)record + field->offset, &entries, sizeof entries);
     memcpy((char *)record + field->count_offset, &stored, sizeof stored);
-    return rc;
+    return 0;
 }
 
 static int set_field(struct walk *walk, const yaml_node_t *node, const struct config_field *field,

@@ -199,23 +199,22 @@ static bool note_variable(struct import_line *planned)
 int import_plan(struct import *import, const struct crontab *crontab)
 {
     struct call *call = import->call;
-    int rc = 0;
 
     import->prefix = make_prefix(&call->arena, import->label);
     import->lines = arena_alloc_array(&call->arena, crontab->count + 1, sizeof *import->lines);
     if (!import->lines || !import->prefix.data)
         return err_set(&call->err, ERR_MEMORY, "there is not enough memory to import");
-    for (uint32_t i = 0; i < crontab->count && rc == 0; i++) {
+    for (uint32_t i = 0; i < crontab->count; i++) {
         struct import_line *planned = &import->lines[import->count];
 
         *planned = (struct import_line){.line = &crontab->lines[i]};
         if (planned->line->kind == CRONTAB_REFUSED)
             refuse(planned, planned->line->reason);
         else if (planned->line->kind == CRONTAB_ENTRY)
-            rc = plan_entry(import, planned);
+            TRY(plan_entry(import, planned));
         else if (!note_variable(planned))
             continue;
         import->count++;
     }
-    return rc;
+    return 0;
 }

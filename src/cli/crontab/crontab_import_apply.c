@@ -265,22 +265,20 @@ static int settle_gone(struct import *import, struct client *client, struct know
 {
     struct call *call = import->call;
     struct str reply = STR_NONE;
-    int rc = 0;
 
     import->gone = arena_alloc_array(&call->arena, known->count + 1, sizeof *import->gone);
     if (!import->gone)
         return err_set(&call->err, ERR_MEMORY, "there is not enough memory to import");
-    for (uint32_t i = 0; i < known->count && rc == 0; i++) {
+    for (uint32_t i = 0; i < known->count; i++) {
         struct known_job *job = &known->jobs[i];
 
         if (job->wanted)
             continue;
         if (prune)
-            rc = thing_request(client, "DELETE", &thing_job, job->id, "", STR_NONE, &reply);
-        if (rc == 0)
-            import->gone[import->gone_count++] = (struct import_gone){job->name, job->id, prune};
+            TRY(thing_request(client, "DELETE", &thing_job, job->id, "", STR_NONE, &reply));
+        import->gone[import->gone_count++] = (struct import_gone){job->name, job->id, prune};
     }
-    return rc;
+    return 0;
 }
 
 int import_apply(struct import *import, struct client *client, bool prune)

@@ -186,12 +186,9 @@ static int parse_words(struct call *call, const struct str *words, uint32_t word
 static int check_values(struct call *call)
 {
     const struct command *command = call->command;
-    int rc = 0;
 
-    for (uint32_t i = 0; i < call->values_count && rc == 0; i++)
-        rc = flag_check(call->values[i].flag, call->values[i].text, &call->err);
-    if (rc < 0)
-        return rc;
+    for (uint32_t i = 0; i < call->values_count; i++)
+        TRY(flag_check(call->values[i].flag, call->values[i].text, &call->err));
     if (command->subcommands && !command->run)
         return err_set(&call->err, ERR_USAGE, "'perdura " STR_FMT "' needs a subcommand; 'perdura "
                        STR_FMT " --help' lists them", STR_ARG(call->path), STR_ARG(call->path));

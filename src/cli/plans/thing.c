@@ -75,7 +75,6 @@ int thing_find(struct client *client, const struct thing *thing, struct str text
     BUF_AUTO struct buf path = BUF_INIT(8192);
     struct str reply = STR_NONE;
     struct uuid parsed;
-    int rc;
 
     *id = text;
     if (uuid_parse(text, &parsed))
@@ -86,11 +85,10 @@ int thing_find(struct client *client, const struct thing *thing, struct str text
     buf_format(&path, "?limit=%d&name=", SAME_NAME_SHOWN);
     command_write_escaped(&path, text);
     if (path.failed)
-        rc = err_set(&client->call->err, ERR_NOT_FOUND, "the name is too long for a %s",
-                     thing->word);
-    else
-        rc = client_get(client, buf_view(&path), &reply);
-    return rc < 0 ? rc : take_only(client, thing, reply, text, id);
+        return err_set(&client->call->err, ERR_NOT_FOUND, "the name is too long for a %s",
+                       thing->word);
+    TRY(client_get(client, buf_view(&path), &reply));
+    return take_only(client, thing, reply, text, id);
 }
 
 /* ---- requests ---- */
