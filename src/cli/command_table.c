@@ -54,7 +54,4 @@ const struct command command_root = {
     .example = "perdura serve\n"
                "perdura enqueue email:send --payload '{\"to\":\"ada@example.org\"}' --wait\n"
                "perdura task list --status failed",
-    .flags = root_flags,
-    .subcommands = commands,
-    .run = run_root,
-};
+    .flags = root_flags, .subcommands = commands, .run = run_root};

@@ -171,8 +171,7 @@ static int run(struct call *call)
 }
 
 const struct command command_backup = {
-    .name = "backup",
-    .summary = "Write a consistent copy of the store to a file",
+    .name = "backup", .summary = "Write a consistent copy of the store to a file",
     .arguments = "FILE",
     .details = "Asks the server for the path of its store. If that file is yours and on this "
                "machine, the command copies it while the server keeps running. Otherwise FILE must "
@@ -181,5 +180,4 @@ const struct command command_backup = {
     .example = "perdura backup /var/backups/perdura.db\n"
                "perdura backup nightly.db --server http://tasks.example:7070\n"
                "perdura backup copy.db --store perdura.db",
-    .flags = flags,
-    CLIENT_COMMAND(1, 1, run)};
+    .flags = flags, CLIENT_COMMAND(1, 1, run)};

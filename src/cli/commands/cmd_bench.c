@@ -106,12 +106,8 @@ static int run(struct call *call)
 }
 
 const struct command command_bench = {
-    .name = "bench",
-    .summary = "Measure how many tasks this machine enqueues and runs per second",
+    .name = "bench", .summary = "Measure how many tasks this machine enqueues and runs per second",
     .details = "Every step is durable, as in production. Without --store it uses a temporary store "
                "in the current folder and removes it afterwards.",
     .example = "perdura bench\nperdura bench --tasks 100000 --batch 100 --folder /var/lib/perdura",
-    .flags = flags,
-    .groups = FLAGS_JSON,
-    .run = run,
-};
+    .flags = flags, .groups = FLAGS_JSON, .run = run};

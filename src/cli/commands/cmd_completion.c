@@ -241,12 +241,8 @@ static int run(struct call *call)
 }
 
 const struct command command_completion = {
-    .name = "completion",
-    .summary = "Print completions for a shell: bash, zsh or fish",
+    .name = "completion", .summary = "Print completions for a shell: bash, zsh or fish",
     .arguments = "SHELL",
     .example = "source <(perdura completion bash)\n"
                "perdura completion fish > ~/.config/fish/completions/perdura.fish",
-    .args_min = 1,
-    .args_max = 1,
-    .run = run,
-};
+    .args_min = 1, .args_max = 1, .run = run};

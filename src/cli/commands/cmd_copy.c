@@ -287,8 +287,7 @@ static int run(struct call *call)
 }
 
 const struct command command_copy = {
-    .name = "copy",
-    .summary = "Move everything from one store to another, SQLite or PostgreSQL",
+    .name = "copy", .summary = "Move everything from one store to another, SQLite or PostgreSQL",
     .details = "Stop the servers of both stores first. Ids, leases and lease tokens do not change: "
                "workers keep reporting to a server on the new store. If the copy is interrupted, "
                "run it again and it resumes. At the end it reads both stores again and compares "
@@ -298,7 +297,4 @@ const struct command command_copy = {
                "to copy it.",
     .example = "perdura copy --from perdura.db --to postgres://perdura@db.example.org/perdura\n"
                "perdura copy --from postgres://perdura@db.example.org/perdura --to perdura.db",
-    .flags = flags,
-    .groups = FLAGS_STORE | FLAGS_JSON,
-    .run = run,
-};
+    .flags = flags, .groups = FLAGS_STORE | FLAGS_JSON, .run = run};

@@ -226,14 +226,11 @@ out:
 }
 
 const struct command command_enqueue = {
-    .name = "enqueue",
-    .summary = "Enqueue a task and print its id",
-    .arguments = "TYPE",
+    .name = "enqueue", .summary = "Enqueue a task and print its id", .arguments = "TYPE",
     .details = "The task is durable when its id is printed. With --wait a bar shows its progress "
                "on a terminal; the result follows the id on stdout. A task that does not run "
                "after two seconds says why on stderr.",
     .example = "perdura enqueue email:send --payload '{\"to\":\"ada@example.org\"}'\n"
                "perdura enqueue report:build --payload @input.json --priority high --wait\n"
                "perdura enqueue clean:up --delay 5m --key nightly --max-retries 5",
-    .flags = flags,
-    CLIENT_COMMAND(1, COMMAND_ARGS_MAX, run)};
+    .flags = flags, CLIENT_COMMAND(1, COMMAND_ARGS_MAX, run)};

@@ -250,12 +250,6 @@ static const struct flag flags[] = {
     {.name = "list", .type = FLAG_BOOL, .help = "the names of all pages"}, {0}};
 
 const struct command command_man = {
-    .name = "man",
-    .summary = "Print a manual page as scdoc source",
-    .arguments = "[NAME]",
-    .example = "perdura man enqueue | scdoc > perdura-enqueue.1",
-    .flags = flags,
-    .args_max = 1,
-    .run = run,
-    .hidden = true,
-};
+    .name = "man", .summary = "Print a manual page as scdoc source", .arguments = "[NAME]",
+    .example = "perdura man enqueue | scdoc > perdura-enqueue.1", .flags = flags, .args_max = 1,
+    .run = run, .hidden = true};

@@ -156,45 +156,29 @@ static const struct flag down_flags[] = {
     {0}};
 
 static const struct command migrate_status = {
-    .name = "status",
-    .summary = "Show which migrations a store has",
-    .example = "perdura migrate status --store perdura.db",
-    .groups = FLAGS_STORE | FLAGS_JSON,
-    .run = run_status,
-};
+    .name = "status", .summary = "Show which migrations a store has",
+    .example = "perdura migrate status --store perdura.db", .groups = FLAGS_STORE | FLAGS_JSON,
+    .run = run_status};
 static const struct command migrate_up = {
-    .name = "up",
-    .summary = "Apply pending migrations",
+    .name = "up", .summary = "Apply pending migrations",
     .details = "The server does this when it starts.",
-    .example = "perdura migrate up --store perdura.db",
-    .flags = up_flags,
-    .groups = FLAGS_STORE | FLAGS_JSON,
-    .run = run_up,
-};
+    .example = "perdura migrate up --store perdura.db", .flags = up_flags,
+    .groups = FLAGS_STORE | FLAGS_JSON, .run = run_up};
 static const struct command migrate_down = {
-    .name = "down",
-    .summary = "Revert the newest migration",
+    .name = "down", .summary = "Revert the newest migration",
     .details = "Names what it gives up. Where data goes with a migration, nothing happens without "
                "--lose-data.",
-    .example = "perdura migrate down --store perdura.db --to 1",
-    .flags = down_flags,
-    .groups = FLAGS_STORE | FLAGS_JSON,
-    .run = run_down,
-};
+    .example = "perdura migrate down --store perdura.db --to 1", .flags = down_flags,
+    .groups = FLAGS_STORE | FLAGS_JSON, .run = run_down};
 static const struct command migrate_sql = {
     .name = "sql",
     .summary = "Print the migrations as plain SQL, to be applied by hand to an empty store",
-    .example = "perdura migrate sql | sqlite3 perdura.db",
-    .groups = FLAGS_STORE,
-    .run = run_sql,
-};
+    .example = "perdura migrate sql | sqlite3 perdura.db", .groups = FLAGS_STORE, .run = run_sql};
 
 static const struct command *const subcommands[] = {&migrate_status, &migrate_up, &migrate_down,
                                                     &migrate_sql, NULL};
 
 const struct command command_migrate = {
-    .name = "migrate",
-    .summary = "Show and change the schema of a store",
+    .name = "migrate", .summary = "Show and change the schema of a store",
     .example = "perdura migrate status\nperdura migrate up --store perdura.db",
-    .subcommands = subcommands,
-};
+    .subcommands = subcommands};

@@ -223,10 +223,8 @@ static const struct flag limit_flags[] = {
     {0}};
 
 static const struct command queue_list = {
-    .name = "list",
-    .summary = "List queues with their limits and how many tasks they hold",
-    .example = "perdura queue list",
-    CLIENT_COMMAND(0, 0, run_list)};
+    .name = "list", .summary = "List queues with their limits and how many tasks they hold",
+    .example = "perdura queue list", CLIENT_COMMAND(0, 0, run_list)};
 
 #define ONE_QUEUE(word, text, explanation)                                              \
     static const struct command queue_##word = {                                        \
@@ -243,24 +241,19 @@ ONE_QUEUE(delete, "Delete a queue that holds no task",
           "server removes empty queues without settings itself.");
 
 static const struct command queue_limit = {
-    .name = "limit",
-    .summary = "Change a queue's limits and order",
-    .arguments = "NAME",
+    .name = "limit", .summary = "Change a queue's limits and order", .arguments = "NAME",
     .details = "Limits you leave out keep their values. A queue that does not exist is made. For a "
                "queue that the server's configuration file names, change the file: its next "
                "start or reload sets the limits given there again.",
     .example = "perdura queue limit default --concurrency 50 --rate 100/s\n"
                "perdura queue limit mail --key-concurrency 2 --ageing 10s",
-    .flags = limit_flags,
-    CLIENT_COMMAND(1, 1, run_limit)};
+    .flags = limit_flags, CLIENT_COMMAND(1, 1, run_limit)};
 
 static const struct command *const subcommands[] = {&queue_list,   &queue_show,  &queue_pause,
                                                     &queue_resume, &queue_limit, &queue_delete,
                                                     NULL};
 
 const struct command command_queue = {
-    .name = "queue",
-    .summary = "Show, pause, limit and delete queues",
+    .name = "queue", .summary = "Show, pause, limit and delete queues",
     .example = "perdura queue list\nperdura queue limit default --rate 100/s",
-    .subcommands = subcommands,
-};
+    .subcommands = subcommands};

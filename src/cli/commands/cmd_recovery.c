@@ -138,46 +138,35 @@ static const struct flag validate_flags[] = {
     {0}};
 
 static const struct command recovery_list = {
-    .name = "list",
-    .summary = "List the recovery queue, newest first",
-    .example = "perdura recovery list\nperdura recovery list --status failed",
-    .flags = list_flags,
+    .name = "list", .summary = "List the recovery queue, newest first",
+    .example = "perdura recovery list\nperdura recovery list --status failed", .flags = list_flags,
     CLIENT_COMMAND(0, 0, run_list)};
 
 static const struct command recovery_candidates = {
-    .name = "candidates",
-    .summary = "List tasks that can be recovered, the most important first",
+    .name = "candidates", .summary = "List tasks that can be recovered, the most important first",
     .details = "Tasks that lost their worker and were not recovered, that ended in part, or whose "
                "handler has been silent for stall_after (10 minutes if it is not set).",
     .example = "perdura recovery candidates\nperdura recovery candidates --auto-recovery any",
-    .flags = candidate_flags,
-    CLIENT_COMMAND(0, 0, run_candidates)};
+    .flags = candidate_flags, CLIENT_COMMAND(0, 0, run_candidates)};
 
 static const struct command recovery_run = {
-    .name = "run",
-    .summary = "Recover a task",
-    .arguments = "ID",
+    .name = "run", .summary = "Recover a task", .arguments = "ID",
     .details = "Adds an entry to the recovery queue, which the server works through by priority.",
     .example = "perdura recovery run " EXAMPLE_ID "\n"
                "perdura recovery run --method restart_clean --at +5m " EXAMPLE_ID,
-    .flags = run_flags,
-    CLIENT_COMMAND(1, 1, run_run)};
+    .flags = run_flags, CLIENT_COMMAND(1, 1, run_run)};
 
 static const struct command recovery_validate = {
-    .name = "validate",
-    .summary = "Say whether a task can be recovered, and why not",
+    .name = "validate", .summary = "Say whether a task can be recovered, and why not",
     .arguments = "ID",
     .details = "Exits 0 when it can, 1 when it cannot, 3 when there is no such task.",
-    .example = "perdura recovery validate " EXAMPLE_ID,
-    .flags = validate_flags,
+    .example = "perdura recovery validate " EXAMPLE_ID, .flags = validate_flags,
     CLIENT_COMMAND(1, 1, run_validate)};
 
 static const struct command *const subcommands[] = {&recovery_list, &recovery_candidates,
                                                     &recovery_run, &recovery_validate, NULL};
 
 const struct command command_recovery = {
-    .name = "recovery",
-    .summary = "Find lost tasks and recover them",
+    .name = "recovery", .summary = "Find lost tasks and recover them",
     .example = "perdura recovery candidates\nperdura recovery run " EXAMPLE_ID,
-    .subcommands = subcommands,
-};
+    .subcommands = subcommands};

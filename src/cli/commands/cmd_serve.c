@@ -43,8 +43,7 @@ static int run(struct call *call)
 }
 
 const struct command command_serve = {
-    .name = "serve",
-    .summary = "Run the server: API, crash recovery and workers",
+    .name = "serve", .summary = "Run the server: API, crash recovery and workers",
     .details = "Needs no configuration: without one it keeps its tasks in perdura.db and listens "
                "on 127.0.0.1:7070. Listening elsewhere needs PERDURA_TOKEN. A setting is taken "
                "from its flag, else the environment, else the configuration file, else its "
@@ -53,7 +52,4 @@ const struct command command_serve = {
     .example = "perdura serve\n"
                "perdura serve --store /var/lib/perdura/tasks.db --workers 8\n"
                "PERDURA_TOKEN=… perdura serve --listen 0.0.0.0:7070 --config perdura.yaml",
-    .flags = flags,
-    .groups = FLAGS_STORE,
-    .run = run,
-};
+    .flags = flags, .groups = FLAGS_STORE, .run = run};

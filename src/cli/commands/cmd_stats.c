@@ -218,5 +218,4 @@ static int run(struct call *call)
 const struct command command_stats = {
     .name = "stats",
     .summary = "Show alerts, what the queues did lately, and how many tasks there are",
-    .example = "perdura stats\nperdura stats --json",
-    CLIENT_COMMAND(0, 0, run)};
+    .example = "perdura stats\nperdura stats --json", CLIENT_COMMAND(0, 0, run)};

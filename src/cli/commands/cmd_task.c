@@ -310,38 +310,27 @@ static const struct flag show_flags[] = {
     {0}};
 
 static const struct command task_show = {
-    .name = "show",
-    .summary = "Show a task, as it is or as it was",
-    .arguments = "ID",
+    .name = "show", .summary = "Show a task, as it is or as it was", .arguments = "ID",
     .example = "perdura task show " EXAMPLE_ID "\n"
                "perdura task show " EXAMPLE_ID " --at -5m",
-    .flags = show_flags,
-    CLIENT_COMMAND(1, 1, run_show)};
+    .flags = show_flags, CLIENT_COMMAND(1, 1, run_show)};
 
 static const struct command task_logs = {
-    .name = "logs",
-    .summary = "Show a task's logs",
-    .arguments = "ID",
-    .example = "perdura task logs " EXAMPLE_ID " --level ERROR --after -1h",
-    .flags = log_flags,
+    .name = "logs", .summary = "Show a task's logs", .arguments = "ID",
+    .example = "perdura task logs " EXAMPLE_ID " --level ERROR --after -1h", .flags = log_flags,
     CLIENT_COMMAND(1, 1, run_logs)};
 
 static const struct command task_list = {
-    .name = "list",
-    .summary = "List tasks, newest first",
+    .name = "list", .summary = "List tasks, newest first",
     .example = "perdura task list --status failed --created-after -1d\n"
                "perdura task list --queue default --all --json",
-    .flags = list_flags,
-    CLIENT_COMMAND(0, 0, run_list)};
+    .flags = list_flags, CLIENT_COMMAND(0, 0, run_list)};
 
 static const struct command task_wait_command = {
-    .name = "wait",
-    .summary = "Wait until a task ends and print its result",
-    .arguments = "ID",
+    .name = "wait", .summary = "Wait until a task ends and print its result", .arguments = "ID",
     .details = "The exit code is 0 when the task completed, otherwise 1. When it does not run "
                "after two seconds, a line on stderr says why.",
-    .example = "perdura task wait " EXAMPLE_ID " --timeout 5m",
-    .flags = wait_flags,
+    .example = "perdura task wait " EXAMPLE_ID " --timeout 5m", .flags = wait_flags,
     CLIENT_COMMAND(1, 1, run_wait)};
 
 static const struct command *const subcommands[] = {
@@ -351,8 +340,6 @@ static const struct command *const subcommands[] = {
     &task_fork,       &task_delete,      NULL};
 
 const struct command command_task = {
-    .name = "task",
-    .summary = "Show and change tasks",
+    .name = "task", .summary = "Show and change tasks",
     .example = "perdura task list --status running\nperdura task show " EXAMPLE_ID,
-    .subcommands = subcommands,
-};
+    .subcommands = subcommands};

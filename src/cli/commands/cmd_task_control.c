@@ -219,18 +219,14 @@ CONTROL(pause, "Pause tasks",
 CONTROL(resume, "Resume paused tasks", NULL, version_flags);
 
 const struct command task_delete = {
-    .name = "delete",
-    .summary = "Delete tasks with their events, logs and checkpoints",
-    .arguments = "ID…",
-    .example = "perdura task delete " EXAMPLE_ID,
+    .name = "delete", .summary = "Delete tasks with their events, logs and checkpoints",
+    .arguments = "ID…", .example = "perdura task delete " EXAMPLE_ID,
     CLIENT_COMMAND(1, COMMAND_ARGS_MAX, run_delete)};
 
 const struct command task_priority = {
-    .name = "priority",
-    .summary = "Change the priority of a task that has not ended",
+    .name = "priority", .summary = "Change the priority of a task that has not ended",
     .arguments = "ID PRIORITY",
     .details = "PRIORITY is -1000 to 1000, higher first, or low, medium, high, critical. For a "
                "task that runs it counts from its next attempt on.",
-    .example = "perdura task priority " EXAMPLE_ID " high",
-    .flags = version_flags,
+    .example = "perdura task priority " EXAMPLE_ID " high", .flags = version_flags,
     CLIENT_COMMAND(2, 2, run_priority)};

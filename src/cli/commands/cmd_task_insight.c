@@ -41,13 +41,10 @@ static int run_why(struct call *call)
 }
 
 const struct command task_why = {
-    .name = "why",
-    .summary = "Say in one line why a task does not run",
-    .arguments = "ID",
+    .name = "why", .summary = "Say in one line why a task does not run", .arguments = "ID",
     .details = "Or where it runs, or how it ended. Where a person can do something about it, a "
                "hint on stderr says what.",
-    .example = "perdura task why " EXAMPLE_ID,
-    CLIENT_COMMAND(1, 1, run_why)};
+    .example = "perdura task why " EXAMPLE_ID, CLIENT_COMMAND(1, 1, run_why)};
 
 /* ---- fork ---- */
 
@@ -131,12 +128,10 @@ static const struct flag fork_flags[] = {
     {0}};
 
 const struct command task_fork = {
-    .name = "fork",
-    .summary = "Make a new task that continues from a checkpoint of another",
+    .name = "fork", .summary = "Make a new task that continues from a checkpoint of another",
     .arguments = "ID",
     .details = "The original stays as it is. The new task has its spec, but no idempotency key; "
                "its metadata say where it came from. Its id is printed.",
     .example = "perdura task fork " EXAMPLE_ID " --from step-3\n"
                "perdura task fork " EXAMPLE_ID " --from 0 --payload @other.json --wait",
-    .flags = fork_flags,
-    CLIENT_COMMAND(1, 1, run_fork)};
+    .flags = fork_flags, CLIENT_COMMAND(1, 1, run_fork)};

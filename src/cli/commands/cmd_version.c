@@ -32,18 +32,9 @@ static int run_help(struct call *call)
 }
 
 const struct command command_version = {
-    .name = "version",
-    .summary = "Print the version",
-    .example = "perdura version --json",
-    .groups = FLAGS_JSON,
-    .run = run_version,
-};
+    .name = "version", .summary = "Print the version", .example = "perdura version --json",
+    .groups = FLAGS_JSON, .run = run_version};
 
 const struct command command_help = {
-    .name = "help",
-    .summary = "Show help, also for a command",
-    .arguments = "[COMMAND…]",
-    .example = "perdura help task list",
-    .args_max = 4,
-    .run = run_help,
-};
+    .name = "help", .summary = "Show help, also for a command", .arguments = "[COMMAND…]",
+    .example = "perdura help task list", .args_max = 4, .run = run_help};

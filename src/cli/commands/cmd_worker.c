@@ -61,13 +61,10 @@ static int run(struct call *call)
 }
 
 const struct command command_worker = {
-    .name = "worker",
-    .summary = "Run a worker for a server on this or another machine",
+    .name = "worker", .summary = "Run a worker for a server on this or another machine",
     .details = "Runs the handlers of its configuration file. Stops on SIGTERM: tasks get the time "
                "of 'grace' and are given back. A second signal gives them back at once. SIGHUP "
                "reads the configuration again.",
     .example = "perdura worker --server http://10.0.0.5:7070 --queues mail,news --concurrency 8\n"
                "perdura worker --config worker.yaml",
-    .flags = flags,
-    .run = run,
-};
+    .flags = flags, .run = run};

@@ -21,7 +21,5 @@ static int run(struct call *call)
 }
 
 const struct command command_workers = {
-    .name = "workers",
-    .summary = "List the workers and nodes, and who leads",
-    .example = "perdura workers\nperdura workers --json",
-    CLIENT_COMMAND(0, 0, run)};
+    .name = "workers", .summary = "List the workers and nodes, and who leads",
+    .example = "perdura workers\nperdura workers --json", CLIENT_COMMAND(0, 0, run)};

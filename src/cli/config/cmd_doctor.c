@@ -367,6 +367,4 @@ const struct command command_doctor = {
     .details = "Also shows every setting with the place its value comes from. The exit code is 1 "
                "when something must be fixed.",
     .example = "perdura doctor\nperdura doctor --config /etc/perdura.yaml --json",
-    .groups = FLAGS_STORE | FLAGS_CLIENT | FLAGS_JSON,
-    .run = run,
-};
+    .groups = FLAGS_STORE | FLAGS_CLIENT | FLAGS_JSON, .run = run};

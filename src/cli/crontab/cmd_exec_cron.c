@@ -290,11 +290,8 @@ static int run_exec(struct call *call)
 }
 
 const struct command command_exec_cron = {
-    .name = "exec-cron",
-    .summary = "Run the command of a task that came from a crontab",
+    .name = "exec-cron", .summary = "Run the command of a task that came from a crontab",
     .details = "A handler: it reads the task from stdin. Declare it as command: [\"perdura\", "
                "\"exec-cron\"] for the type cron:*.",
     .example = "echo '{\"payload\":{\"command\":\"echo hello\"}}' | perdura exec-cron",
-    .run = run_exec,
-    .hidden = true,
-};
+    .run = run_exec, .hidden = true};

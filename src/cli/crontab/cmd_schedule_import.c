@@ -315,14 +315,11 @@ static const struct flag flags[] = {
     {0}};
 
 const struct command schedule_import = {
-    .name = "import",
-    .summary = "Import a crontab",
-    .arguments = "crontab FILE",
+    .name = "import", .summary = "Import a crontab", .arguments = "crontab FILE",
     .details = "Every line becomes a job with a schedule; its tasks have the type " IMPORT_TASK_TYPE
                " and the handler 'perdura exec-cron' runs them, with the shell, variables, user "
                "and input cron would give them. A command is not retried. Importing again changes "
                "only what changed in the file.",
     .example = "perdura schedule import crontab /etc/crontab --dry-run\n"
                "crontab -l | perdura schedule import crontab -",
-    .flags = flags,
-    CLIENT_COMMAND(1, 2, run_import)};
+    .flags = flags, CLIENT_COMMAND(1, 2, run_import)};

@@ -234,50 +234,32 @@ static const struct flag list_flags[] = {
     {0}};
 
 static const struct command category_create = {
-    .name = "create",
-    .summary = "Make a category",
-    .arguments = "NAME",
+    .name = "create", .summary = "Make a category", .arguments = "NAME",
     .details = "Prints the category's id.",
     .example = "perdura category create nightly --queue low-priority --windows 22:00-06:00 --tz "
                "Europe/Paris --timeout 1h",
-    .flags = create_flags,
-    .about = &thing_category,
-    CLIENT_COMMAND(1, 1, thing_run_create)};
+    .flags = create_flags, .about = &thing_category, CLIENT_COMMAND(1, 1, thing_run_create)};
 
 static const struct command category_list = {
-    .name = "list",
-    .summary = "List categories",
-    .example = "perdura category list",
-    .flags = list_flags,
-    .about = &thing_category,
-    CLIENT_COMMAND(0, 0, thing_run_list)};
+    .name = "list", .summary = "List categories", .example = "perdura category list",
+    .flags = list_flags, .about = &thing_category, CLIENT_COMMAND(0, 0, thing_run_list)};
 
 static const struct command category_show = {
-    .name = "show",
-    .summary = "Show a category",
-    .arguments = "CATEGORY",
-    .example = "perdura category show maintenance",
-    .about = &thing_category,
+    .name = "show", .summary = "Show a category", .arguments = "CATEGORY",
+    .example = "perdura category show maintenance", .about = &thing_category,
     CLIENT_COMMAND(1, 1, thing_run_show)};
 
 static const struct command category_update = {
-    .name = "update",
-    .summary = "Change a category",
-    .arguments = "CATEGORY",
+    .name = "update", .summary = "Change a category", .arguments = "CATEGORY",
     .details = "Fields you leave out keep their values, in its configuration too. Existing tasks "
                "do not change.",
     .example = "perdura category update maintenance --windows 01:00-05:00\n"
                "perdura category update maintenance --unset windows",
-    .flags = update_flags,
-    .about = &thing_category,
-    CLIENT_COMMAND(1, 1, thing_run_update)};
+    .flags = update_flags, .about = &thing_category, CLIENT_COMMAND(1, 1, thing_run_update)};
 
 static const struct command category_delete = {
-    .name = "delete",
-    .summary = "Delete categories that no job uses",
-    .arguments = "CATEGORY…",
-    .example = "perdura category delete nightly",
-    .about = &thing_category,
+    .name = "delete", .summary = "Delete categories that no job uses", .arguments = "CATEGORY…",
+    .example = "perdura category delete nightly", .about = &thing_category,
     CLIENT_COMMAND(1, COMMAND_ARGS_MAX, thing_run_delete)};
 
 static const struct command *const subcommands[] = {&category_create, &category_list,
@@ -285,8 +267,6 @@ static const struct command *const subcommands[] = {&category_create, &category_
                                                     &category_delete, NULL};
 
 const struct command command_category = {
-    .name = "category",
-    .summary = "Show and change categories of jobs",
+    .name = "category", .summary = "Show and change categories of jobs",
     .example = "perdura category list\nperdura category update maintenance --windows 01:00-05:00",
-    .subcommands = subcommands,
-};
+    .subcommands = subcommands};

@@ -341,11 +341,9 @@ static const struct flag flags[] = {
     {0}};
 
 const struct command command_forecast = {
-    .name = "forecast",
-    .summary = "Show what will fire, and when, across daylight saving",
+    .name = "forecast", .summary = "Show what will fire, and when, across daylight saving",
     .details = "What fires more than a hundred times gets one line. The list marks clock changes, "
                "minutes in which many fire at once, and work that waits for its category's window.",
     .example = "perdura forecast --to +7d\n"
                "perdura forecast --from 2027-03-27 --to +3d --tz Europe/Paris",
-    .flags = flags,
-    CLIENT_COMMAND(0, 0, run_forecast)};
+    .flags = flags, CLIENT_COMMAND(0, 0, run_forecast)};

@@ -341,67 +341,45 @@ static const struct flag list_flags[] = {
     {0}};
 
 static const struct command job_create = {
-    .name = "create",
-    .summary = "Make a job, and its schedule with --cron, --every, --at or --now",
-    .arguments = "NAME",
-    .details = "Prints the job's id.",
+    .name = "create", .summary = "Make a job, and its schedule with --cron, --every, --at or --now",
+    .arguments = "NAME", .details = "Prints the job's id.",
     .example = "perdura job create report --type report:daily --payload '{}' --cron '0 9 * * *' "
                "--tz Europe/Paris\n"
                "perdura job create cleanup --category cleanup --every 1h --overlap skip",
-    .flags = create_flags,
-    CLIENT_COMMAND(1, 1, run_create)};
+    .flags = create_flags, CLIENT_COMMAND(1, 1, run_create)};
 
 static const struct command job_list = {
-    .name = "list",
-    .summary = "List jobs, newest first",
-    .example = "perdura job list --category reports",
-    .flags = list_flags,
-    .about = &thing_job,
+    .name = "list", .summary = "List jobs, newest first",
+    .example = "perdura job list --category reports", .flags = list_flags, .about = &thing_job,
     CLIENT_COMMAND(0, 0, thing_run_list)};
 
 static const struct command job_show = {
     .name = "show",
     .summary = "Show a job with its schedules, what it depends on and what depends on it",
-    .arguments = "JOB",
-    .example = "perdura job show report",
-    CLIENT_COMMAND(1, 1, run_show)};
+    .arguments = "JOB", .example = "perdura job show report", CLIENT_COMMAND(1, 1, run_show)};
 
 static const struct command job_update = {
-    .name = "update",
-    .summary = "Change a job",
-    .arguments = "JOB",
+    .name = "update", .summary = "Change a job", .arguments = "JOB",
     .details = "Fields you leave out keep their values. Existing tasks do not change.",
-    .example = "perdura job update report --timeout 10m --unset priority",
-    .flags = update_flags,
-    .about = &thing_job,
-    CLIENT_COMMAND(1, 1, thing_run_update)};
+    .example = "perdura job update report --timeout 10m --unset priority", .flags = update_flags,
+    .about = &thing_job, CLIENT_COMMAND(1, 1, thing_run_update)};
 
 static const struct command job_delete = {
-    .name = "delete",
-    .summary = "Delete jobs with their schedules and dependencies",
-    .arguments = "JOB…",
-    .details = "Tasks they made stay.",
-    .example = "perdura job delete report",
-    .about = &thing_job,
-    CLIENT_COMMAND(1, COMMAND_ARGS_MAX, thing_run_delete)};
+    .name = "delete", .summary = "Delete jobs with their schedules and dependencies",
+    .arguments = "JOB…", .details = "Tasks they made stay.", .example = "perdura job delete report",
+    .about = &thing_job, CLIENT_COMMAND(1, COMMAND_ARGS_MAX, thing_run_delete)};
 
 static const struct command job_run = {
-    .name = "run",
-    .summary = "Run a job now",
-    .arguments = "JOB",
-    .details = "Prints the task's id.",
-    .example = "perdura job run report --wait",
-    .flags = run_flags,
-    CLIENT_COMMAND(1, 1, run_now)};
+    .name = "run", .summary = "Run a job now", .arguments = "JOB",
+    .details = "Prints the task's id.", .example = "perdura job run report --wait",
+    .flags = run_flags, CLIENT_COMMAND(1, 1, run_now)};
 
 static const struct command *const subcommands[] = {
     &job_create, &job_list,   &job_show,     &job_update,  &job_delete,
     &job_run,    &job_depend, &job_undepend, &job_history, NULL};
 
 const struct command command_job = {
-    .name = "job",
-    .summary = "Define jobs, which tasks are made from, and run them",
+    .name = "job", .summary = "Define jobs, which tasks are made from, and run them",
     .example = "perdura job create report --type report:daily --cron '0 9 * * *'\n"
                "perdura job history report",
-    .subcommands = subcommands,
-};
+    .subcommands = subcommands};

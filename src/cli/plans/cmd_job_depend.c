@@ -173,24 +173,15 @@ static const struct flag undepend_flags[] = {
     {0}};
 
 const struct command job_depend = {
-    .name = "depend",
-    .summary = "Make a job wait for another, or start when the other ends",
+    .name = "depend", .summary = "Make a job wait for another, or start when the other ends",
     .arguments = "JOB",
     .details = "A run of JOB waits until no run of the other is open and the last one ended as "
                "required. With --trigger the other job's end starts a run. Cycles are refused.",
     .example = "perdura job depend report --on import\n"
                "perdura job depend alert --on import --type failure --trigger",
-    .flags = depend_flags,
-    CLIENT_COMMAND(1, 1, run_depend)};
+    .flags = depend_flags, CLIENT_COMMAND(1, 1, run_depend)};
 
 const struct command job_undepend = {
-    .name = "undepend",
-    .summary = "Remove a dependency of a job on another",
-    .arguments = "JOB",
-    .example = "perdura job undepend report --on import",
-    .flags = undepend_flags,
-    .groups = FLAGS_CLIENT,
-    .args_min = 1,
-    .args_max = 1,
-    .run = run_undepend,
-};
+    .name = "undepend", .summary = "Remove a dependency of a job on another", .arguments = "JOB",
+    .example = "perdura job undepend report --on import", .flags = undepend_flags,
+    .groups = FLAGS_CLIENT, .args_min = 1, .args_max = 1, .run = run_undepend};

@@ -125,12 +125,9 @@ static const struct flag flags[] = {
     {0}};
 
 const struct command job_history = {
-    .name = "history",
-    .summary = "Show how the runs of a job went",
-    .arguments = "JOB",
+    .name = "history", .summary = "Show how the runs of a job went", .arguments = "JOB",
     .details = "One line per attempt, newest first; a run that was retried has several. The line "
                "before them says how many completed and how long they took. A run that no schedule "
                "made has no planned time. A deleted job is found by its id.",
-    .example = "perdura job history report --since -30d --status failed",
-    .flags = flags,
+    .example = "perdura job history report --since -30d --status failed", .flags = flags,
     CLIENT_COMMAND(1, 1, run_history)};

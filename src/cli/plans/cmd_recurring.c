@@ -205,9 +205,7 @@ ONE_PATTERN(upcoming, "List when a recurring pattern fires next", upcoming_flags
             thing_run_upcoming);
 
 static const struct command recurring_create = {
-    .name = "create",
-    .summary = "Make a recurring pattern for a job",
-    .arguments = "NAME",
+    .name = "create", .summary = "Make a recurring pattern for a job", .arguments = "NAME",
     .details = "Prints the pattern's id. A month without that day is skipped; -1 is the last day "
                "of every month.",
     .example = "perdura recurring create payroll --job pay --pattern monthly --day -1 --time 17:00 "
@@ -216,37 +214,24 @@ static const struct command recurring_create = {
                "--time 09:30\n"
                "perdura recurring create audit --job audit --pattern rrule --rrule "
                "'FREQ=MONTHLY;BYDAY=2TU'",
-    .flags = create_flags,
-    .about = &thing_recurring,
-    CLIENT_COMMAND(1, 1, thing_run_create)};
+    .flags = create_flags, .about = &thing_recurring, CLIENT_COMMAND(1, 1, thing_run_create)};
 
 static const struct command recurring_list = {
-    .name = "list",
-    .summary = "List recurring patterns, newest first",
-    .example = "perdura recurring list",
-    .flags = list_flags,
-    .about = &thing_recurring,
+    .name = "list", .summary = "List recurring patterns, newest first",
+    .example = "perdura recurring list", .flags = list_flags, .about = &thing_recurring,
     CLIENT_COMMAND(0, 0, thing_run_list)};
 
 static const struct command recurring_update = {
-    .name = "update",
-    .summary = "Change a recurring pattern",
-    .arguments = "PATTERN",
+    .name = "update", .summary = "Change a recurring pattern", .arguments = "PATTERN",
     .details = "Fields you leave out keep their values; another --pattern starts with an empty "
                "config.",
-    .example = "perdura recurring update payroll --time 16:00",
-    .flags = update_flags,
-    .about = &thing_recurring,
-    CLIENT_COMMAND(1, 1, thing_run_update)};
+    .example = "perdura recurring update payroll --time 16:00", .flags = update_flags,
+    .about = &thing_recurring, CLIENT_COMMAND(1, 1, thing_run_update)};
 
 static const struct command recurring_delete = {
-    .name = "delete",
-    .summary = "Delete recurring patterns",
-    .arguments = "PATTERN…",
-    .details = "Tasks they made stay.",
-    .example = "perdura recurring delete payroll",
-    .about = &thing_recurring,
-    CLIENT_COMMAND(1, COMMAND_ARGS_MAX, thing_run_delete)};
+    .name = "delete", .summary = "Delete recurring patterns", .arguments = "PATTERN…",
+    .details = "Tasks they made stay.", .example = "perdura recurring delete payroll",
+    .about = &thing_recurring, CLIENT_COMMAND(1, COMMAND_ARGS_MAX, thing_run_delete)};
 
 static const struct command *const subcommands[] = {
     &recurring_create, &recurring_list,   &recurring_show,     &recurring_update, &recurring_pause,
@@ -254,8 +239,6 @@ static const struct command *const subcommands[] = {
     &recurring_upcoming, NULL};
 
 const struct command command_recurring = {
-    .name = "recurring",
-    .summary = "Make tasks from a job by a repeating pattern",
+    .name = "recurring", .summary = "Make tasks from a job by a repeating pattern",
     .example = "perdura recurring create payroll --job pay --pattern monthly --day -1 --time 17:00",
-    .subcommands = subcommands,
-};
+    .subcommands = subcommands};

@@ -202,63 +202,42 @@ ONE_SCHEDULE(run, "Run the job of a schedule now", NAMED " Prints the task's id.
              "stays as it is.", thing_run_now);
 
 static const struct command schedule_create = {
-    .name = "create",
-    .summary = "Plan when a job runs",
-    .details = "Prints the schedule's id.",
+    .name = "create", .summary = "Plan when a job runs", .details = "Prints the schedule's id.",
     .example = "perdura schedule create --job report --cron '0 9 * * 1-5' --tz Europe/Paris\n"
                "perdura schedule create --job ping --every 5m --overlap skip --jitter 30s\n"
                "perdura schedule create --job report --at 2027-03-28T01:00:00Z",
-    .flags = create_flags,
-    CLIENT_COMMAND(0, 0, run_create)};
+    .flags = create_flags, CLIENT_COMMAND(0, 0, run_create)};
 
 static const struct command schedule_list = {
-    .name = "list",
-    .summary = "List schedules, newest first",
+    .name = "list", .summary = "List schedules, newest first",
     .example = "perdura schedule list --job report\nperdura schedule list --with-error",
-    .flags = list_flags,
-    .about = &thing_schedule,
-    CLIENT_COMMAND(0, 0, run_list)};
+    .flags = list_flags, .about = &thing_schedule, CLIENT_COMMAND(0, 0, run_list)};
 
 static const struct command schedule_update = {
-    .name = "update",
-    .summary = "Change a schedule",
-    .arguments = "SCHEDULE",
+    .name = "update", .summary = "Change a schedule", .arguments = "SCHEDULE",
     .details = NAMED " Fields you leave out keep their values. New times count from now on: "
                      "nothing fires late.",
     .example = "perdura schedule update report --cron '30 9 * * 1-5'\n"
                "perdura schedule update " EXAMPLE_ID " --overlap skip --unset ends_at",
-    .flags = update_flags,
-    .about = &thing_schedule,
-    CLIENT_COMMAND(1, 1, thing_run_update)};
+    .flags = update_flags, .about = &thing_schedule, CLIENT_COMMAND(1, 1, thing_run_update)};
 
 static const struct command schedule_delete = {
-    .name = "delete",
-    .summary = "Delete schedules",
-    .arguments = "SCHEDULE…",
-    .details = "Tasks it made stay.",
-    .example = "perdura schedule delete " EXAMPLE_ID,
-    .about = &thing_schedule,
-    CLIENT_COMMAND(1, COMMAND_ARGS_MAX, thing_run_delete)};
+    .name = "delete", .summary = "Delete schedules", .arguments = "SCHEDULE…",
+    .details = "Tasks it made stay.", .example = "perdura schedule delete " EXAMPLE_ID,
+    .about = &thing_schedule, CLIENT_COMMAND(1, COMMAND_ARGS_MAX, thing_run_delete)};
 
 static const struct command schedule_upcoming = {
-    .name = "upcoming",
-    .summary = "List when a schedule fires next",
-    .arguments = "SCHEDULE",
-    .details = NAMED,
-    .example = "perdura schedule upcoming report --count 3",
-    .flags = upcoming_flags,
-    .about = &thing_schedule,
-    CLIENT_COMMAND(1, 1, thing_run_upcoming)};
+    .name = "upcoming", .summary = "List when a schedule fires next", .arguments = "SCHEDULE",
+    .details = NAMED, .example = "perdura schedule upcoming report --count 3",
+    .flags = upcoming_flags, .about = &thing_schedule, CLIENT_COMMAND(1, 1, thing_run_upcoming)};
 
 static const struct command schedule_preview = {
-    .name = "preview",
-    .summary = "List when a schedule would fire, without making it",
+    .name = "preview", .summary = "List when a schedule would fire, without making it",
     .details = "The server answers, with its time zones and its clock; 'perdura schedule explain' "
                "needs no server.",
     .example = "perdura schedule preview --cron '0 9 * * 1-5' --tz Europe/Paris --count 3\n"
                "perdura schedule preview --every 90m --from 2027-01-01T00:00:00Z",
-    .flags = preview_flags,
-    CLIENT_COMMAND(0, 0, run_preview)};
+    .flags = preview_flags, CLIENT_COMMAND(0, 0, run_preview)};
 
 static const struct command *const subcommands[] = {
     &schedule_explain, &schedule_create, &schedule_list,   &schedule_show,
@@ -267,9 +246,7 @@ static const struct command *const subcommands[] = {
     &schedule_upcoming, &schedule_preview, &schedule_import, NULL};
 
 const struct command command_schedule = {
-    .name = "schedule",
-    .summary = "Plan when jobs run, and show what is planned",
+    .name = "schedule", .summary = "Plan when jobs run, and show what is planned",
     .example = "perdura schedule explain '0 9 * * 1-5' --tz Europe/Paris\n"
                "perdura schedule create --job report --cron '0 9 * * 1-5' --tz Europe/Paris",
-    .subcommands = subcommands,
-};
+    .subcommands = subcommands};

@@ -313,8 +313,4 @@ const struct command schedule_explain = {
                "perdura schedule explain '30 2 * * *' --tz America/New_York --from "
                "2027-03-10T00:00:00Z\n"
                "perdura schedule explain --rrule 'FREQ=MONTHLY;BYDAY=-1FR' --count 3",
-    .flags = explain_flags,
-    .groups = FLAGS_JSON,
-    .args_max = 1,
-    .run = run_explain,
-};
+    .flags = explain_flags, .groups = FLAGS_JSON, .args_max = 1, .run = run_explain};

@@ -377,8 +377,7 @@ static const struct flag flags[] = {
     {0}};
 
 const struct command command_top = {
-    .name = "top",
-    .summary = "Watch queues, workers, tasks and failures live",
+    .name = "top", .summary = "Watch queues, workers, tasks and failures live",
     .details = "Keys: tab or 1-6 for another pane, arrows or j and k for a row, enter for details "
                "(why a task waits, its last events and log lines), p pauses or resumes a queue, / "
                "shows only rows with a text, r refreshes now, ? helps, q quits. NO_COLOR turns "
@@ -386,7 +385,4 @@ const struct command command_top = {
     .example = "perdura top\n"
                "perdura top --interval 500ms --server http://10.0.0.5:7070\n"
                "perdura top --once",
-    .flags = flags,
-    .groups = FLAGS_CLIENT,
-    .run = run,
-};
+    .flags = flags, .groups = FLAGS_CLIENT, .run = run};
