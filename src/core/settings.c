@@ -1,7 +1,27 @@
 #include "core/settings.h"
 
 #include "base/arena.h"
+#include "base/err.h"
 #include "core/task/task.h"
+
+void settings_init(struct settings *settings)
+{
+    const struct {
+        const char *text;
+        int64_t *ms;
+    } times[] = {{SETTINGS_LEASE, &settings->lease_ms},
+                 {SETTINGS_LEADER_LEASE, &settings->leader_lease_ms},
+                 {SETTINGS_GRACE, &settings->grace_ms},
+                 {SETTINGS_KEEP, &settings->retention.completed_ms},
+                 {SETTINGS_KEEP_FAILED, &settings->retention.failed_ms},
+                 {SETTINGS_KEEP, &settings->retention.events_ms},
+                 {SETTINGS_KEEP, &settings->retention.executions_ms},
+                 {SETTINGS_KEEP, &settings->retention.logs_ms}};
+
+    *settings = (struct settings){.workers = -1, .worker_timeout_ms = -1};
+    for (size_t i = 0; i < sizeof times / sizeof *times; i++)
+        ASSERT(str_to_duration_ms(str_of(times[i].text), times[i].ms));
+}
 
 bool settings_type_matches(struct str pattern, struct str type)
 {

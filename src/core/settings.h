@@ -8,6 +8,13 @@
 
 struct arena;
 
+/* Defaults, as a configuration file would say them: those of its table and of the library. */
+#define SETTINGS_LEASE "30s"
+#define SETTINGS_LEADER_LEASE "30s"
+#define SETTINGS_GRACE "5s"
+#define SETTINGS_KEEP "30d" /* completed tasks, events, executions, logs */
+#define SETTINGS_KEEP_FAILED "90d"
+
 /* One entry of `handlers:`; also the place of a type's defaults (retry, timeout, hash_input). */
 struct handler_rule {
     struct str type;           /* exact, or a prefix ending in '*' */
@@ -164,6 +171,9 @@ struct settings {
     int64_t unclaimed_after_ms; /* a task due for this long that nobody can take is an alert */
     struct str pooler; /* "transaction": PgBouncer in that mode is between us and PostgreSQL */
 };
+
+/* The defaults of what an engine needs; all else is absent. */
+void settings_init(struct settings *settings);
 
 /* The first exact match, else the longest matching prefix, else NULL. */
 const struct handler_rule *settings_handler(const struct settings *settings, struct str type);

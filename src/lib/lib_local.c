@@ -10,7 +10,6 @@
 #include "lib/lib_validators.h"
 #include "worker/sources/source_local.h"
 
-#define DAY_MS INT64_C(86400000)
 #define READERS_KEPT 8                        /* idle ones; more are closed after use */
 #define SPECS_BYTES_MAX ((size_t)512 << 20)   /* of a batch that needs the parser */
 
@@ -27,27 +26,23 @@ struct local {
     char failure[512]; /* why the store failed, "" = it did not */
 };
 
-static int64_t kept_ms(int64_t given_ms, int64_t default_ms)
+/* 0 of the options: the default; less: for ever, which is 0 of the settings. */
+static void keep(int64_t given_ms, int64_t *kept_ms)
 {
-    if (given_ms < 0)
-        return 0; /* of the settings: for ever */
-    return given_ms ? given_ms : default_ms;
+    if (given_ms)
+        *kept_ms = given_ms < 0 ? 0 : given_ms;
 }
 
-static void fill_settings(struct local *local, const struct pd_options *options)
+static void fill_settings(struct settings *settings, const struct pd_options *options)
 {
-    struct settings *settings = &local->settings;
-
-    settings->workers = -1;
-    settings->lease_ms = options->lease_ms ? options->lease_ms : 30000;
-    settings->leader_lease_ms = 30000;
-    settings->worker_timeout_ms = -1;
-    settings->grace_ms = 5000;
-    settings->retention.completed_ms = kept_ms(options->keep_completed_ms, 30 * DAY_MS);
-    settings->retention.failed_ms = kept_ms(options->keep_failed_ms, 90 * DAY_MS);
-    settings->retention.events_ms = settings->retention.completed_ms;
-    settings->retention.executions_ms = settings->retention.completed_ms;
-    settings->retention.logs_ms = settings->retention.completed_ms;
+    settings_init(settings);
+    if (options->lease_ms)
+        settings->lease_ms = options->lease_ms;
+    keep(options->keep_completed_ms, &settings->retention.completed_ms);
+    keep(options->keep_completed_ms, &settings->retention.events_ms);
+    keep(options->keep_completed_ms, &settings->retention.executions_ms);
+    keep(options->keep_completed_ms, &settings->retention.logs_ms);
+    keep(options->keep_failed_ms, &settings->retention.failed_ms);
     settings->allow_network_fs = options->allow_network_fs != 0;
 }
 
@@ -117,7 +112,7 @@ static int local_open(struct pd *pd, const char *where, const struct pd_options 
     pd->side = local;
     pthread_mutex_init(&local->lock, NULL);
     lib_validators_init(&local->validators);
-    fill_settings(local, options);
+    fill_settings(&local->settings, options);
     config.settings = &local->settings;
     if (store_open(&local->store, str_of(where), &store_options, err) < 0) {
         local->store = NULL;

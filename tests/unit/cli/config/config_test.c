@@ -56,6 +56,25 @@ static const struct config_value_origin *origin_of(const struct config *config, 
     return NULL;
 }
 
+static void the_library_has_the_defaults_of_the_table(void **state)
+{
+    struct settings settings;
+    struct config config;
+    struct err err;
+
+    (void)state;
+    settings_init(&settings);
+    assert_int_equal(config_init_defaults(&config, &err), 0);
+    assert_int_equal(settings.workers, config.settings.workers);
+    assert_int_equal(settings.lease_ms, config.settings.lease_ms);
+    assert_int_equal(settings.leader_lease_ms, config.settings.leader_lease_ms);
+    assert_int_equal(settings.worker_timeout_ms, config.settings.worker_timeout_ms);
+    assert_int_equal(settings.grace_ms, config.settings.grace_ms);
+    assert_memory_equal(&settings.retention, &config.settings.retention,
+                        offsetof(struct retention_rule, archive));
+    config_deinit(&config);
+}
+
 static void without_anything_every_setting_has_its_default(void **state)
 {
     struct config config;
@@ -561,6 +580,7 @@ int main(void)
 {
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(without_anything_every_setting_has_its_default),
+        cmocka_unit_test(the_library_has_the_defaults_of_the_table),
         cmocka_unit_test(handlers_come_with_all_their_keys),
         cmocka_unit_test(queues_rules_and_groups_come_with_all_their_keys),
         cmocka_unit_test(refusals_name_the_file_the_line_and_the_way_out),
