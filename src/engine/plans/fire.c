@@ -19,22 +19,23 @@
 /* ---- what they make ---- */
 
 /* An instant of an owner, with the task it makes. */
-struct planned {
+struct planned_task {
     const struct owner *owner;
     int64_t key;
 };
 
 /* Those that an overlap leaves out get no task: their instant is only written down. */
 static void plan_tasks(struct firing *firing, struct owner *owner, struct fire *fires,
-                       struct planned *planned)
+                       struct planned_task *planned)
 {
     struct batch *batch = firing->batch;
+    const struct schedule *schedule = owner->of.schedule;
     uint32_t open = owner->open;
 
     for (uint32_t i = 0; i < owner->due.count; i++) {
-        fires[i] = (struct fire){.owner_id = owner->id, .instant_us = owner->due.instants[i]};
-        planned[i] = (struct planned){.owner = owner};
-        if (owner->schedule && overlap_decide(owner->schedule->overlap, open) == OVERLAP_PASS) {
+        fires[i] = (struct fire){.owner_id = owner->of.id, .instant_us = owner->due.instants[i]};
+        planned[i] = (struct planned_task){.owner = owner};
+        if (schedule && overlap_decide(schedule->overlap, open) == OVERLAP_PASS) {
             owner->skipped++;
             continue;
         }
@@ -44,7 +45,7 @@ static void plan_tasks(struct firing *firing, struct owner *owner, struct fire *
     }
 }
 
-static int insert_fires(struct firing *firing, struct fire **out, struct planned **planned,
+static int insert_fires(struct firing *firing, struct fire **out, struct planned_task **planned,
                         uint32_t *count)
 {
     struct batch *batch = firing->batch;
@@ -54,7 +55,7 @@ static int insert_fires(struct firing *firing, struct fire **out, struct planned
     *count = 0;
     *planned = arena_alloc_array(&batch->arena, firing->tasks, sizeof **planned);
     if (!fires || !*planned)
-        return fire_no_memory(firing->err);
+        return planned_no_memory(firing->err);
     for (uint32_t i = 0; i < firing->ready; i++) {
         struct owner *owner = &firing->owners[i];
 
@@ -65,9 +66,8 @@ static int insert_fires(struct firing *firing, struct fire **out, struct planned
     }
     if (*count == 0)
         return 0;
-    if (batch->store->verbs->catalog->fires_insert(batch->store, firing->patterns, fires, *count,
-                                                   firing->err) < 0)
-        return -(int)firing->err->code;
+    TRY(batch->store->verbs->catalog->fires_insert(batch->store, firing->kind == PLANS_OF_PATTERNS,
+                                                   fires, *count, firing->err));
     FAULT_POINT("fire.after_insert");
     return 0;
 }
@@ -101,20 +101,20 @@ static struct str tell_fire(struct batch *batch, const struct owner *owner, int6
     char at[CLOCK_TEXT_BYTES];
     int64_t late_us = batch->wall_us - instant_us;
 
-    uuid_format(&owner->id, id);
+    uuid_format(&owner->of.id, id);
     clock_format(instant_us, at);
     return batch_text(batch, "{\"%s\":\"%s\",\"fire_at\":\"%s\",\"late_ms\":%lld}",
-                      owner->schedule ? "schedule_id" : "recurring_job_id", id, at,
+                      owner->of.schedule ? "schedule_id" : "recurring_job_id", id, at,
                       (long long)(late_us > 0 ? late_us / CLOCK_MS_US : 0));
 }
 
 static int make_task_of(struct firing *firing, const struct fire *fire,
-                        const struct planned *planned)
+                        const struct planned_task *planned)
 {
     struct batch *batch = firing->batch;
     const struct owner *owner = planned->owner;
-    const struct schedule *schedule = owner->schedule;
-    struct batch_job *known = jobs_get(batch, &owner->job_id);
+    const struct schedule *schedule = owner->of.schedule;
+    struct batch_job *known = jobs_get(batch, &owner->of.job_id);
     struct run_wish wish = {.job = known->job,
                             .schedule = schedule,
                             .instant_us = fire->instant_us,
@@ -125,9 +125,9 @@ static int make_task_of(struct firing *firing, const struct fire *fire,
     struct task *task;
 
     if (!schedule)
-        wish.recurring_job_id = owner->id;
+        wish.recurring_job_id = owner->of.id;
     else
-        wish.instant_us += plan_jitter_us(&owner->id, fire->instant_us, schedule->jitter_ms);
+        wish.instant_us += plan_jitter_us(&owner->of.id, fire->instant_us, schedule->jitter_ms);
     if (schedule && schedule->overlap == OVERLAP_REPLACE && cancel_open(firing, schedule) < 0)
         return -(int)firing->err->code;
     if (run_make(batch, &wish, &batch->arena, &task, firing->err) < 0)
@@ -140,7 +140,7 @@ static int make_task_of(struct firing *firing, const struct fire *fire,
 /* Instants that are written down already have their task: they make none. */
 static int make_tasks(struct firing *firing)
 {
-    struct planned *planned;
+    struct planned_task *planned;
     struct fire *fires;
     uint32_t count;
 
@@ -166,7 +166,7 @@ static void tell_left_out(struct firing *firing)
             continue;
         engine->figures.stats.totals[TOTAL_MISSED] += owner->due.passed_over;
         engine->figures.stats.totals[TOTAL_SKIPPED] += owner->skipped;
-        uuid_format(&owner->id, id);
+        uuid_format(&owner->of.id, id);
         LOG(engine->log, LOG_INFO, "schedule.left_out", KC("id", id),
             KI("missed", owner->due.passed_over), KI("skipped", owner->skipped));
     }
@@ -178,8 +178,8 @@ static void tell_left_out(struct firing *firing)
 static bool decides_by_runs(const struct owner *owner, const struct job *job)
 {
     return job->max_concurrent > 0 ||
-           (owner->schedule && (owner->schedule->overlap == OVERLAP_QUEUE ||
-                                owner->schedule->overlap == OVERLAP_REPLACE));
+           (owner->of.schedule && (owner->of.schedule->overlap == OVERLAP_QUEUE ||
+                                owner->of.schedule->overlap == OVERLAP_REPLACE));
 }
 
 static uint32_t add_jobs(const struct firing *firing, struct uuid *ids, uint32_t *held,
@@ -190,13 +190,13 @@ static uint32_t add_jobs(const struct firing *firing, struct uuid *ids, uint32_t
 
     for (uint32_t i = 0; i < firing->ready; i++) {
         const struct owner *owner = &firing->owners[i];
-        struct batch_job *known = jobs_get(firing->batch, &owner->job_id);
+        struct batch_job *known = jobs_get(firing->batch, &owner->of.job_id);
 
         if (!known || owner->due.count == 0)
             continue;
-        fired[count++] = owner->job_id;
+        fired[count++] = owner->of.job_id;
         if (decides_by_runs(owner, known->job))
-            ids[(*held)++] = owner->job_id;
+            ids[(*held)++] = owner->of.job_id;
     }
     for (uint32_t i = 0; i < cache->edges_count; i++)
         for (uint32_t j = 0; j < count; j++)
@@ -220,7 +220,7 @@ static int hold_jobs(struct batch *batch, const struct firing *schedules,
     uint32_t held = 0, count;
 
     if (!ids || !fired)
-        return fire_no_memory(err);
+        return planned_no_memory(err);
     count = add_jobs(schedules, ids, &held, fired);
     count += add_jobs(patterns, ids, &held, fired + count);
     if (held && jobs_load(batch, ids, held, true, err) < 0)
@@ -262,7 +262,7 @@ static int fire_kind(struct firing *firing, int64_t *next_us)
 static int fire_all(struct batch *batch, int64_t *next_us, struct err *err)
 {
     struct firing schedules = {.batch = batch, .err = err};
-    struct firing patterns = {.batch = batch, .patterns = true, .err = err};
+    struct firing patterns = {.batch = batch, .kind = PLANS_OF_PATTERNS, .err = err};
 
     TRY(fire_due_read(&schedules, BOUND_CHORE_ROWS));
     TRY(fire_due_plan(&schedules));

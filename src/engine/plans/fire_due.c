@@ -19,52 +19,21 @@ static const struct misfire_rule pattern_rule = {MISFIRE_FIRE_ALL, SCHEDULE_DEFA
 #define JOBS_GROUP_BYTES (1024 * 1024)    /* ... and where they are not it becomes larger */
 #define MISSED_COUNTED_MAX 100 /* of one schedule at a time; more are told as so many */
 
-int fire_no_memory(struct err *err)
-{
-    return err_set(err, ERR_MEMORY, "out of memory for what is planned");
-}
-
-static int read_schedules(struct firing *firing, uint32_t limit)
-{
-    struct batch *batch = firing->batch;
-    struct schedule *found;
-
-    if (batch->store->verbs->catalog->schedules_due(batch->store, batch->wall_us, limit,
-                                                    &batch->arena, &found, &firing->count,
-                                                    &firing->next_us, firing->err) < 0)
-        return -(int)firing->err->code;
-    firing->owners = arena_alloc_array(&batch->arena, firing->count, sizeof *firing->owners);
-    for (uint32_t i = 0; firing->owners && i < firing->count; i++)
-        firing->owners[i] = (struct owner){.schedule = &found[i], .id = found[i].id,
-                                           .job_id = found[i].job_id};
-    return firing->owners ? 0 : fire_no_memory(firing->err);
-}
-
-static int read_patterns(struct firing *firing, uint32_t limit)
-{
-    struct batch *batch = firing->batch;
-    struct recurring *found;
-
-    if (batch->store->verbs->catalog->recurring_due(batch->store, batch->wall_us, limit,
-                                                    &batch->arena, &found, &firing->count,
-                                                    &firing->next_us, firing->err) < 0)
-        return -(int)firing->err->code;
-    firing->owners = arena_alloc_array(&batch->arena, firing->count, sizeof *firing->owners);
-    for (uint32_t i = 0; firing->owners && i < firing->count; i++)
-        firing->owners[i] = (struct owner){.pattern = &found[i], .id = found[i].id,
-                                           .job_id = found[i].template_job_id};
-    return firing->owners ? 0 : fire_no_memory(firing->err);
-}
-
 int fire_due_read(struct firing *firing, uint32_t limit)
 {
     struct batch *batch = firing->batch;
+    struct planned *planned;
 
-    if ((firing->patterns ? read_patterns(firing, limit) : read_schedules(firing, limit)) < 0)
-        return -(int)firing->err->code;
-    firing->steps = arena_alloc_array(&batch->arena, firing->count, sizeof *firing->steps);
+    TRY(planned_due(batch, firing->kind, limit, &planned, &firing->count, &firing->next_us,
+                    firing->err));
+    firing->owners = arena_alloc_array(&batch->arena, firing->count + 1, sizeof *firing->owners);
+    firing->steps = arena_alloc_array(&batch->arena, firing->count + 1, sizeof *firing->steps);
     firing->group = JOBS_GROUP;
-    return firing->steps && !batch->arena.failed ? 0 : fire_no_memory(firing->err);
+    if (batch->arena.failed)
+        return planned_no_memory(firing->err);
+    for (uint32_t i = 0; i < firing->count; i++)
+        firing->owners[i].of = planned[i];
+    return 0;
 }
 
 static size_t task_bytes(const struct job *job)
@@ -82,9 +51,9 @@ static int load_jobs(struct firing *firing)
     size_t bytes = 0;
 
     if (!ids)
-        return fire_no_memory(firing->err);
+        return planned_no_memory(firing->err);
     for (uint32_t i = 0; i < count; i++)
-        ids[i] = firing->owners[firing->loaded + i].job_id;
+        ids[i] = firing->owners[firing->loaded + i].of.job_id;
     if (jobs_load(batch, ids, count, false, firing->err) < 0)
         return -(int)firing->err->code;
     for (uint32_t i = 0; i < count; i++) {
@@ -96,23 +65,6 @@ static int load_jobs(struct firing *firing)
     if (bytes < JOBS_GROUP_BYTES && firing->group < BOUND_CHORE_ROWS)
         firing->group *= 2;
     return 0;
-}
-
-static int64_t stood_at(const struct owner *owner)
-{
-    return owner->schedule ? owner->schedule->next_fire_at_us
-                           : owner->pattern->next_generation_us;
-}
-
-static int make_plan(struct firing *firing, const struct owner *owner, struct plan *plan,
-                     struct err *err)
-{
-    struct batch *batch = firing->batch;
-    struct zones *zones = batch->engine->config.zones;
-
-    return owner->schedule
-               ? plan_schedule(owner->schedule, zones, batch->wall_us, plan, err)
-               : plan_recurring(owner->pattern, zones, batch->wall_us, &batch->arena, plan, err);
 }
 
 /* Of memory and of the store; all else is the fault of one schedule. */
@@ -131,11 +83,11 @@ static int note_fault(struct firing *firing, const struct owner *owner, struct p
         *firing->err = *why;
         return -(int)why->code;
     }
-    uuid_format(&owner->id, id);
+    uuid_format(&owner->of.id, id);
     LOG(firing->batch->engine->log, LOG_WARN, "schedule.faulty", KC("id", id),
         KC("reason", why->text));
     step->error = arena_str(&firing->batch->arena, str_of(why->text));
-    return step->error.data ? 0 : fire_no_memory(firing->err);
+    return step->error.data ? 0 : planned_no_memory(firing->err);
 }
 
 /* How many instants its policy leaves out, counted to a bound: the work is not to grow with how
@@ -155,17 +107,17 @@ static int64_t count_missed(const struct plan *plan, int64_t first_us, const str
 static int plan_owner(struct firing *firing, struct owner *owner, struct plan_step *step)
 {
     struct batch *batch = firing->batch;
-    const struct schedule *schedule = owner->schedule;
+    const struct schedule *schedule = owner->of.schedule;
     struct misfire_rule rule = pattern_rule;
     struct plan plan;
     struct err why = {0};
     int rc;
 
-    *step = (struct plan_step){.id = owner->id, .from_us = stood_at(owner)};
+    *step = (struct plan_step){.id = owner->of.id, .from_us = owner->of.next_us};
     if (schedule)
         rule = (struct misfire_rule){schedule->misfire, schedule->misfire_grace_ms,
                                      schedule->misfire_cap};
-    if (make_plan(firing, owner, &plan, &why) < 0) {
+    if (planned_plan(batch, &owner->of, &plan, &why) < 0) {
         batch->engine->plans.zones_faulty = true;
         return note_fault(firing, owner, step, &why); /* and stands still until it is mended */
     }
@@ -213,9 +165,9 @@ static int note_last(struct firing *firing, struct owner *owner, struct plan_ste
     if (owner->due.count == 0)
         return 0;
     step->fired_us = owner->due.instants[owner->due.count - 1];
-    if (!owner->schedule || owner->schedule->overlap != OVERLAP_SKIP)
+    if (!owner->of.schedule || owner->of.schedule->overlap != OVERLAP_SKIP)
         return 0;
-    if (fire_open_runs(firing->batch, &owner->id, &runs, &owner->open, firing->err) < 0)
+    if (fire_open_runs(firing->batch, &owner->of.id, &runs, &owner->open, firing->err) < 0)
         return -(int)firing->err->code;
     step->fired_us = owner->open ? 0 : owner->due.instants[0];
     return 0;
@@ -225,12 +177,12 @@ static int note_last(struct firing *firing, struct owner *owner, struct plan_ste
 static int keep_or_pass(struct firing *firing, struct owner *owner, struct plan_step *step)
 {
     struct batch *batch = firing->batch;
-    struct batch_job *known = jobs_get(batch, &owner->job_id);
-    struct run_wish wish = {.job = known ? known->job : NULL, .schedule = owner->schedule};
+    struct batch_job *known = jobs_get(batch, &owner->of.job_id);
+    struct run_wish wish = {.job = known ? known->job : NULL, .schedule = owner->of.schedule};
     struct err why = {0};
     int active = known ? job_is_active(batch, known->job, &why) : 0;
 
-    if (known && owner->schedule && owner->schedule->overlap == OVERLAP_QUEUE)
+    if (known && owner->of.schedule && owner->of.schedule->overlap == OVERLAP_QUEUE)
         known->queues_up = true;
     if (active > 0 && owner->due.count > 0 && run_check(batch, &wish, &why) < 0)
         active = -(int)why.code;
@@ -262,68 +214,48 @@ int fire_due_plan(struct firing *firing)
     return 0;
 }
 
-static int take_steps(struct firing *firing)
-{
-    struct store *store = firing->batch->store;
-    const struct catalog_verbs *verbs = store->verbs->catalog;
-
-    if (firing->ready == 0)
-        return 0;
-    firing->batch->wrote = true;
-    FAULT_POINT("fire.before_step");
-    if (firing->patterns)
-        return verbs->recurring_step(store, firing->steps, firing->ready, firing->err);
-    return verbs->schedules_step(store, firing->steps, firing->ready, firing->err);
-}
-
 /* Between the look and the step another node may have changed one so that its next instant stayed
  * the same, and the one after it did not. From the step on the rows are ours. */
-static int check_schedules(struct firing *firing)
+static int check_unchanged(struct firing *firing)
 {
     struct batch *batch = firing->batch;
+    const struct catalog_verbs *verbs = batch->store->verbs->catalog;
+    bool of_schedules = firing->kind == PLANS_OF_SCHEDULES;
     struct uuid *ids = arena_alloc_array(&batch->arena, firing->ready, sizeof *ids);
-    struct schedule **now = arena_alloc_array(&batch->arena, firing->ready, sizeof *now);
+    struct schedule **schedules = arena_alloc_array(&batch->arena, firing->ready,
+                                                    sizeof *schedules);
+    struct recurring **patterns = arena_alloc_array(&batch->arena, firing->ready,
+                                                    sizeof *patterns);
 
-    if (!ids || !now)
-        return fire_no_memory(firing->err);
+    if (!ids || !schedules || !patterns)
+        return planned_no_memory(firing->err);
     for (uint32_t i = 0; i < firing->ready; i++)
-        ids[i] = firing->owners[i].id;
-    if (batch->store->verbs->catalog->schedules_load(batch->store, ids, firing->ready,
-                                                     &batch->arena, now, firing->err) < 0)
-        return -(int)firing->err->code;
-    for (uint32_t i = 0; i < firing->ready; i++)
-        if (firing->steps[i].moved && now[i] &&
-            (!schedule_same_times(now[i], firing->owners[i].schedule) ||
-             now[i]->overlap != firing->owners[i].schedule->overlap))
-            return err_set(firing->err, ERR_UNAVAILABLE, "a schedule was changed just now");
-    return 0;
-}
+        ids[i] = firing->owners[i].of.id;
+    if (of_schedules)
+        TRY(verbs->schedules_load(batch->store, ids, firing->ready, &batch->arena, schedules,
+                                  firing->err));
+    else
+        TRY(verbs->recurring_load(batch->store, ids, firing->ready, &batch->arena, patterns,
+                                  firing->err));
+    for (uint32_t i = 0; i < firing->ready; i++) {
+        const struct planned *was = &firing->owners[i].of;
+        bool changed = schedules[i] ? !schedule_same_times(schedules[i], was->schedule) ||
+                                          schedules[i]->overlap != was->schedule->overlap
+                                    : patterns[i] && !recurring_same_times(patterns[i],
+                                                                           was->pattern);
 
-static int check_patterns(struct firing *firing)
-{
-    struct batch *batch = firing->batch;
-    struct uuid *ids = arena_alloc_array(&batch->arena, firing->ready, sizeof *ids);
-    struct recurring **now = arena_alloc_array(&batch->arena, firing->ready, sizeof *now);
-
-    if (!ids || !now)
-        return fire_no_memory(firing->err);
-    for (uint32_t i = 0; i < firing->ready; i++)
-        ids[i] = firing->owners[i].id;
-    if (batch->store->verbs->catalog->recurring_load(batch->store, ids, firing->ready,
-                                                     &batch->arena, now, firing->err) < 0)
-        return -(int)firing->err->code;
-    for (uint32_t i = 0; i < firing->ready; i++)
-        if (firing->steps[i].moved && now[i] &&
-            !recurring_same_times(now[i], firing->owners[i].pattern))
-            return err_set(firing->err, ERR_UNAVAILABLE, "a pattern was changed just now");
+        if (firing->steps[i].moved && changed)
+            return err_set(firing->err, ERR_UNAVAILABLE, "a %s was changed just now",
+                           of_schedules ? "schedule" : "pattern");
+    }
     return 0;
 }
 
 int fire_due_take(struct firing *firing)
 {
-    if (take_steps(firing) < 0)
-        return -(int)firing->err->code;
-    if (!firing->batch->store->shared || firing->ready == 0)
+    if (firing->ready == 0)
         return 0;
-    return firing->patterns ? check_patterns(firing) : check_schedules(firing);
+    FAULT_POINT("fire.before_step");
+    TRY(planned_step(firing->batch, firing->kind, firing->steps, firing->ready, firing->err));
+    return firing->batch->store->shared ? check_unchanged(firing) : 0;
 }

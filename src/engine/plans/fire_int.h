@@ -2,16 +2,11 @@
 #ifndef ENGINE_PLANS_FIRE_INT_H
 #define ENGINE_PLANS_FIRE_INT_H
 
-#include "core/plan/plan.h"
-#include "engine/batch.h"
-#include "store/catalog_store.h"
+#include "engine/plans/planned.h"
 
-/* What fires: a schedule, or a recurring pattern. */
+/* What fires. */
 struct owner {
-    const struct schedule *schedule; /* one of the two */
-    const struct recurring *pattern;
-    struct uuid id;
-    struct uuid job_id;
+    struct planned of;
     struct due due;
     uint32_t open;    /* runs of a schedule that lets no two of them overlap */
     uint32_t skipped; /* instants that an open run left out */
@@ -19,7 +14,7 @@ struct owner {
 
 struct firing {
     struct batch *batch;
-    bool patterns;
+    enum plan_kind kind;
     struct owner *owners;
     struct plan_step *steps;
     uint32_t count;   /* that are due ... */
@@ -39,6 +34,5 @@ int fire_due_take(struct firing *firing);
 /* Runs of a schedule that have not ended. */
 int fire_open_runs(struct batch *batch, const struct uuid *schedule_id, struct job_run **runs,
                    uint32_t *count, struct err *err);
-int fire_no_memory(struct err *err);
 
 #endif

@@ -2,31 +2,12 @@
  * next instant of every schedule and pattern is computed again from now, a page per commit. One
  * whose zone is gone says so and stands still; it goes on when the zone is back. On the leader. */
 #include "core/bounds.h"
-#include "core/plan/plan.h"
-#include "engine/batch.h"
 #include "engine/engine_state.h"
 #include "engine/plans/fire.h"
-#include "store/catalog_store.h"
-
-enum { SCHEDULES, PATTERNS };
-
-/* A row as both kinds have it. */
-struct row {
-    struct uuid id;
-    int64_t next_us;
-    int64_t last_us;
-    struct str error;
-    bool is_active;
-    bool once;
-};
-
-static int no_memory(struct err *err)
-{
-    return err_set(err, ERR_MEMORY, "out of memory for what is planned");
-}
+#include "engine/plans/planned.h"
 
 /* What is due fires first; what is over stays over. */
-static bool is_concerned(const struct batch *batch, const struct row *row)
+static bool is_concerned(const struct batch *batch, const struct planned *row)
 {
     if (!row->is_active || (row->next_us != 0 && row->next_us <= batch->wall_us))
         return false;
@@ -34,7 +15,7 @@ static bool is_concerned(const struct batch *batch, const struct row *row)
 }
 
 /* True when its row has to change. */
-static int compare(struct batch *batch, const struct row *row, struct plan *plan,
+static int compare(struct batch *batch, const struct planned *row, struct plan *plan,
                    const struct err *why, struct plan_step *step, struct err *err)
 {
     int64_t after_us = plan_goes_on_us(batch->wall_us, row->last_us);
@@ -48,7 +29,7 @@ static int compare(struct batch *batch, const struct row *row, struct plan *plan
         }
         step->error = arena_str(&batch->arena, str_of(why->text));
         return step->error.data ? !str_eq(step->error, row->error) || row->next_us != 0
-                                : no_memory(err);
+                                : planned_no_memory(err);
     }
     if (row->once && row->last_us == 0)
         after_us = INT64_MIN; /* it comes late rather than never */
@@ -60,99 +41,62 @@ static int compare(struct batch *batch, const struct row *row, struct plan *plan
     return step->to_us != row->next_us || (row->next_us == 0 && row->error.data);
 }
 
-static int look_at_schedule(struct batch *batch, const struct schedule *schedule,
-                            struct plan_step *step, struct err *err)
+static int look_at(struct batch *batch, const struct planned *row, struct plan_step *step,
+                   struct err *err)
 {
-    struct row row = {.id = schedule->id,
-                      .next_us = schedule->next_fire_at_us,
-                      .last_us = schedule->last_fire_at_us,
-                      .error = schedule->error,
-                      .is_active = schedule->is_active,
-                      .once = schedule->type == SCHEDULE_ONCE ||
-                              schedule->type == SCHEDULE_IMMEDIATE};
     struct plan plan;
     struct err why = {0};
     int rc;
 
-    if (!is_concerned(batch, &row))
+    if (!is_concerned(batch, row))
         return 0;
-    rc = plan_schedule(schedule, batch->engine->config.zones, batch->wall_us, &plan, &why);
-    return compare(batch, &row, rc < 0 ? NULL : &plan, &why, step, err);
-}
-
-static int look_at_pattern(struct batch *batch, const struct recurring *pattern,
-                           struct plan_step *step, struct err *err)
-{
-    struct row row = {.id = pattern->id,
-                      .next_us = pattern->next_generation_us,
-                      .last_us = pattern->last_generated_us,
-                      .error = pattern->error,
-                      .is_active = pattern->is_active};
-    struct plan plan;
-    struct err why = {0};
-    int rc;
-
-    if (!is_concerned(batch, &row))
-        return 0;
-    rc = plan_recurring(pattern, batch->engine->config.zones, batch->wall_us, &batch->arena, &plan,
-                        &why);
-    return compare(batch, &row, rc < 0 ? NULL : &plan, &why, step, err);
+    rc = planned_plan(batch, row, &plan, &why);
+    return compare(batch, row, rc < 0 ? NULL : &plan, &why, step, err);
 }
 
 /* One page of a kind; *seen is how many there were, steps[] what is to be changed. */
-static int look_at_page(struct batch *batch, int kind, struct plan_step *steps, uint32_t *changed,
-                        uint32_t *seen, struct err *err)
+static int look_at_page(struct batch *batch, enum plan_kind kind, struct plan_step *steps,
+                        uint32_t *changed, uint32_t *seen, struct err *err)
 {
-    const struct catalog_verbs *verbs = batch->store->verbs->catalog;
     struct uuid *after = &batch->engine->plans.zones_after[kind];
-    struct schedule *schedules = NULL;
-    struct recurring *patterns = NULL;
+    struct planned *rows;
 
     *changed = 0;
-    if ((kind == SCHEDULES ? verbs->schedules_scan(batch->store, after, BOUND_CHORE_ROWS,
-                                                   &batch->arena, &schedules, seen, err)
-                           : verbs->recurring_scan(batch->store, after, BOUND_CHORE_ROWS,
-                                                   &batch->arena, &patterns, seen, err)) < 0)
-        return -(int)err->code;
+    TRY(planned_scan(batch, kind, after, BOUND_CHORE_ROWS, &rows, seen, err));
     for (uint32_t i = 0; i < *seen; i++) {
-        int rc = kind == SCHEDULES
-                     ? look_at_schedule(batch, &schedules[i], &steps[*changed], err)
-                     : look_at_pattern(batch, &patterns[i], &steps[*changed], err);
+        int rc = look_at(batch, &rows[i], &steps[*changed], err);
 
         if (rc < 0)
             return rc;
         *changed += rc > 0;
-        *after = kind == SCHEDULES ? schedules[i].id : patterns[i].id;
+        *after = rows[i].id;
     }
     return 0;
 }
 
-static int follow_page(struct batch *batch, int kind, uint32_t *seen, int64_t *next_us,
+static int follow_page(struct batch *batch, enum plan_kind kind, uint32_t *seen, int64_t *next_us,
                        struct err *err)
 {
     struct plan_step *steps = arena_alloc_array(&batch->arena, BOUND_CHORE_ROWS, sizeof *steps);
-    const struct catalog_verbs *verbs = batch->store->verbs->catalog;
     uint32_t changed;
-    int rc;
 
     if (!steps)
-        return no_memory(err);
+        return planned_no_memory(err);
     TRY(look_at_page(batch, kind, steps, &changed, seen, err));
     if (changed == 0)
         return 0;
-    batch->wrote = true;
-    rc = kind == SCHEDULES ? verbs->schedules_step(batch->store, steps, changed, err)
-                           : verbs->recurring_step(batch->store, steps, changed, err);
-    for (uint32_t i = 0; rc == 0 && i < changed; i++)
+    TRY(planned_step(batch, kind, steps, changed, err));
+    for (uint32_t i = 0; i < changed; i++)
         if (steps[i].to_us && steps[i].to_us < *next_us)
             *next_us = steps[i].to_us;
-    return rc;
+    return 0;
 }
 
 void zones_begin(struct engine *engine)
 {
     engine->plans.zones_known = engine->plans.zones_faulty = false;
-    engine->plans.zones_after[SCHEDULES] = engine->plans.zones_after[PATTERNS] = (struct uuid){{0}};
+    for (enum plan_kind kind = 0; kind < PLAN_KINDS; kind++)
+        engine->plans.zones_after[kind] = (struct uuid){{0}};
 }
 
 int zones_follow(struct batch *batch, bool *more, int64_t *next_us, struct err *err)
@@ -166,7 +110,7 @@ int zones_follow(struct batch *batch, bool *more, int64_t *next_us, struct err *
         engine->plans.zones_seen = generation;
         zones_begin(engine);
     }
-    for (int kind = SCHEDULES; kind <= PATTERNS && !engine->plans.zones_known; kind++) {
+    for (enum plan_kind kind = 0; kind < PLAN_KINDS && !engine->plans.zones_known; kind++) {
         uint32_t seen;
 
         TRY(follow_page(batch, kind, &seen, next_us, err));
