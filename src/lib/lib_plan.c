@@ -50,9 +50,8 @@ static int ask(struct pd *pd, const struct plan_call *call, struct arena *arena,
     return pd->verbs->plan(pd, call, arena, reply, err);
 }
 
-static int end(struct pd *pd, struct arena *arena, const struct err *err)
+static int end(struct pd *pd, const struct err *err)
 {
-    arena_deinit(arena);
     return err->code == ERR_NONE ? PD_OK : lib_fail(pd, err);
 }
 
@@ -107,18 +106,15 @@ static int create(struct pd *pd, enum catalog_kind kind, const char *job, bool o
                   const char *json, char *id)
 {
     struct plan_call call = {.op = PLAN_CREATE, .kind = kind};
-    struct arena arena = ARENA_INIT(0);
+    ARENA_AUTO struct arena arena = ARENA_INIT(0);
     struct err err = {0};
     struct str reply;
-    int rc = of_job ? check_name(job, "job", &call.job, &err) : 0;
 
-    if (rc == 0)
-        rc = check_object(json, "json", &call.json, &err);
-    if (rc == 0)
-        rc = ask(pd, &call, &arena, &reply, &err);
-    if (rc == 0)
+    if ((!of_job || check_name(job, "job", &call.job, &err) == 0) &&
+        check_object(json, "json", &call.json, &err) == 0 &&
+        ask(pd, &call, &arena, &reply, &err) == 0)
         copy_id(reply, &arena, id, &err);
-    return end(pd, &arena, &err);
+    return end(pd, &err);
 }
 
 int pd_category_create(struct pd *pd, const char *json, char *id)
@@ -151,19 +147,15 @@ int pd_dependency_create(struct pd *pd, const char *job, const char *json, char 
 int pd_plan_get(struct pd *pd, enum pd_plan_kind kind, const char *id, char **json)
 {
     struct plan_call call = {.op = PLAN_GET, .kind = (enum catalog_kind)kind};
-    struct arena arena = ARENA_INIT(0);
+    ARENA_AUTO struct arena arena = ARENA_INIT(0);
     struct err err = {0};
     struct str reply;
-    int rc = check_kind(kind, false, &err);
 
     *json = NULL;
-    if (rc == 0)
-        rc = check_name(id, "id", &call.id, &err);
-    if (rc == 0)
-        rc = ask(pd, &call, &arena, &reply, &err);
-    if (rc == 0)
+    if (check_kind(kind, false, &err) == 0 && check_name(id, "id", &call.id, &err) == 0 &&
+        ask(pd, &call, &arena, &reply, &err) == 0)
         copy_text(reply, json, &err);
-    return end(pd, &arena, &err);
+    return end(pd, &err);
 }
 
 /* Dependencies are those of a job, which the filter names. */
@@ -183,21 +175,16 @@ static int take_job(struct plan_call *call, struct arena *arena, struct err *err
 int pd_plan_list(struct pd *pd, enum pd_plan_kind kind, const char *filter, char **json)
 {
     struct plan_call call = {.op = PLAN_LIST, .kind = (enum catalog_kind)kind};
-    struct arena arena = ARENA_INIT(0);
+    ARENA_AUTO struct arena arena = ARENA_INIT(0);
     struct err err = {0};
     struct str reply;
-    int rc = check_kind(kind, true, &err);
 
     *json = NULL;
-    if (rc == 0)
-        rc = check_object(filter ? filter : "{}", "filter", &call.json, &err);
-    if (rc == 0)
-        rc = take_job(&call, &arena, &err);
-    if (rc == 0)
-        rc = ask(pd, &call, &arena, &reply, &err);
-    if (rc == 0)
+    if (check_kind(kind, true, &err) == 0 &&
+        check_object(filter ? filter : "{}", "filter", &call.json, &err) == 0 &&
+        take_job(&call, &arena, &err) == 0 && ask(pd, &call, &arena, &reply, &err) == 0)
         copy_text(reply, json, &err);
-    return end(pd, &arena, &err);
+    return end(pd, &err);
 }
 
 /* ---- changing ---- */
@@ -205,30 +192,26 @@ int pd_plan_list(struct pd *pd, enum pd_plan_kind kind, const char *filter, char
 int pd_plan_update(struct pd *pd, enum pd_plan_kind kind, const char *id, const char *json)
 {
     struct plan_call call = {.op = PLAN_UPDATE, .kind = (enum catalog_kind)kind};
-    struct arena arena = ARENA_INIT(0);
+    ARENA_AUTO struct arena arena = ARENA_INIT(0);
     struct err err = {0};
     struct str reply;
-    int rc = check_kind(kind, false, &err);
 
-    if (rc == 0)
-        rc = check_name(id, "id", &call.id, &err);
-    if (rc == 0)
-        rc = check_object(json, "json", &call.json, &err);
-    if (rc == 0)
+    if (check_kind(kind, false, &err) == 0 && check_name(id, "id", &call.id, &err) == 0 &&
+        check_object(json, "json", &call.json, &err) == 0)
         ask(pd, &call, &arena, &reply, &err);
-    return end(pd, &arena, &err);
+    return end(pd, &err);
 }
 
 static int delete_one(struct pd *pd, struct plan_call *call, const char *id)
 {
-    struct arena arena = ARENA_INIT(0);
+    ARENA_AUTO struct arena arena = ARENA_INIT(0);
     struct err err = {0};
     struct str reply;
 
     call->op = PLAN_DELETE;
     if (check_name(id, "id", &call->id, &err) == 0)
         ask(pd, call, &arena, &reply, &err);
-    return end(pd, &arena, &err);
+    return end(pd, &err);
 }
 
 int pd_plan_delete(struct pd *pd, enum pd_plan_kind kind, const char *id)
@@ -256,23 +239,21 @@ int pd_dependency_delete(struct pd *pd, const char *job, const char *id)
 int pd_job_run(struct pd *pd, const char *job, const char *payload, char *task_id)
 {
     struct plan_call call = {.op = PLAN_RUN, .kind = CATALOG_JOB, .json = STR("{}")};
-    struct arena arena = ARENA_INIT(0);
+    ARENA_AUTO struct arena arena = ARENA_INIT(0);
     struct err err = {0};
     struct str value = STR_NONE;
     struct str reply;
-    int rc = check_name(job, "job", &call.id, &err);
 
-    if (rc == 0 && payload)
-        rc = lib_check_json(payload, 0, "payload", &value, &err);
-    if (rc == 0 && value.data) {
+    if (check_name(job, "job", &call.id, &err) < 0 ||
+        (payload && lib_check_json(payload, 0, "payload", &value, &err) < 0))
+        return end(pd, &err);
+    if (value.data)
         call.json = arena_format(&arena, "{\"payload\":" STR_FMT "}", STR_ARG(value));
-        rc = call.json.data ? 0 : lib_no_memory(&err);
-    }
-    if (rc == 0)
-        rc = ask(pd, &call, &arena, &reply, &err);
-    if (rc == 0)
+    if (!call.json.data)
+        lib_no_memory(&err);
+    else if (ask(pd, &call, &arena, &reply, &err) == 0)
         copy_id(reply, &arena, task_id, &err);
-    return end(pd, &arena, &err);
+    return end(pd, &err);
 }
 
 static int copy_times(struct str reply, struct arena *arena, int64_t *times_us, size_t *count,
@@ -299,24 +280,20 @@ int pd_plan_next(struct pd *pd, enum pd_plan_kind kind, const char *id, int64_t 
                  int64_t *times_us, size_t *count)
 {
     struct plan_call call = {.op = PLAN_NEXT, .kind = (enum catalog_kind)kind, .from_us = from_us};
-    struct arena arena = ARENA_INIT(0);
+    ARENA_AUTO struct arena arena = ARENA_INIT(0);
     struct err err = {0};
     struct str reply;
-    int rc = 0;
 
     call.count = *count < NEXT_MAX ? (int64_t)*count : NEXT_MAX;
     if (kind != PD_PLAN_SCHEDULE && kind != PD_PLAN_RECURRING)
-        rc = err_set(&err, ERR_INVALID, "only schedules and recurring patterns fire");
+        err_set(&err, ERR_INVALID, "only schedules and recurring patterns fire");
     else if (call.count == 0 || from_us < 0 || from_us > CLOCK_MAX_US)
-        rc = err_set(&err, ERR_INVALID, "give room for one instant at least, and a time from 1970 "
-                                        "to 9999");
-    if (rc == 0)
-        rc = check_name(id, "id", &call.id, &err);
-    if (rc == 0)
-        rc = ask(pd, &call, &arena, &reply, &err);
-    if (rc == 0)
-        rc = copy_times(reply, &arena, times_us, count, &err);
-    if (rc < 0)
+        err_set(&err, ERR_INVALID, "give room for one instant at least, and a time from 1970 to "
+                "9999");
+    else if (check_name(id, "id", &call.id, &err) == 0 &&
+             ask(pd, &call, &arena, &reply, &err) == 0)
+        copy_times(reply, &arena, times_us, count, &err);
+    if (err.code != ERR_NONE)
         *count = 0;
-    return end(pd, &arena, &err);
+    return end(pd, &err);
 }

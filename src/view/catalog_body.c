@@ -73,23 +73,18 @@ static int read_schedule(struct catalog_request *request, const struct uuid *job
                          struct str object, struct arena *arena, struct err *err)
 {
     struct schedule *schedule = &request->item.schedule;
-    int rc;
 
     schedule_init(schedule);
-    rc = schedule_read(object, arena, schedule, &request->set, NULL, err);
-    if (rc < 0)
-        return rc;
-    if (request->op == CATALOG_UPDATE) {
-        if (request->set & SCHEDULE_FIELD_JOB_ID)
-            rc = err_set_field(err, ERR_INVALID, "job_id",
-                               "a schedule stays with its job; make another one for this job");
-        return rc;
-    }
-    rc = take_job(job_id, SCHEDULE_FIELD_JOB_ID, &request->set, &schedule->job_id, err);
-    if (rc == 0)
-        rc = require_job(&schedule->job_id, err);
+    TRY(schedule_read(object, arena, schedule, &request->set, NULL, err));
+    if (request->op == CATALOG_UPDATE && request->set & SCHEDULE_FIELD_JOB_ID)
+        return err_set_field(err, ERR_INVALID, "job_id",
+                             "a schedule stays with its job; make another one for this job");
+    if (request->op == CATALOG_UPDATE)
+        return 0;
+    TRY(take_job(job_id, SCHEDULE_FIELD_JOB_ID, &request->set, &schedule->job_id, err));
+    TRY(require_job(&schedule->job_id, err));
     guess_type(schedule, &request->set);
-    return rc < 0 ? rc : schedule_check(schedule, err);
+    return schedule_check(schedule, err);
 }
 
 static int read_recurring(struct catalog_request *request, struct str object, struct arena *arena,

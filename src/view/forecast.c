@@ -379,9 +379,12 @@ static int skip_unplanned(struct forecast *forecast, const struct err *why, stru
     return 0;
 }
 
-int forecast_add_schedule(struct forecast *forecast, const struct schedule *schedule,
-                          const struct job *job, struct err *err)
+/* One of the two. A schedule's windows are in its own zone, a pattern's in the category's. */
+static int add(struct forecast *forecast, const struct schedule *schedule,
+               const struct recurring *recurring, const struct job *job, struct err *err)
 {
+    ARENA_AUTO struct arena arena = ARENA_INIT(0);
+    int64_t next_us = schedule ? schedule->next_fire_at_us : recurring->next_generation_us;
     const struct category_state *category;
     struct forecast_owner *owner;
     struct forecast_source source;
@@ -389,43 +392,35 @@ int forecast_add_schedule(struct forecast *forecast, const struct schedule *sche
     struct err why = {0};
 
     forecast->owners_count++;
-    if (!can_fire(forecast, schedule->is_active, job, schedule->next_fire_at_us, &category))
+    if (!can_fire(forecast, schedule ? schedule->is_active : recurring->is_active, job, next_us,
+                  &category))
         return 0;
-    if (plan_schedule(schedule, forecast->zones, forecast->now_us, &plan, &why) < 0)
+    if ((schedule ? plan_schedule(schedule, forecast->zones, forecast->now_us, &plan, &why)
+                  : plan_recurring(recurring, forecast->zones, forecast->now_us, &arena, &plan,
+                                   &why)) < 0)
         return skip_unplanned(forecast, &why, err);
-    owner = new_owner(forecast, &schedule->id, job, &plan);
-    source = (struct forecast_source){&plan, category ? &category->windows : NULL, plan.zone};
-    add_instants(forecast, &source, owner, begin_us(forecast, schedule->next_fire_at_us));
+    owner = new_owner(forecast, schedule ? &schedule->id : &recurring->id, job, &plan);
+    owner->is_recurring = !schedule;
+    if (!schedule)
+        copy_name(owner->name, sizeof owner->name, recurring->name);
+    source = (struct forecast_source){&plan, category ? &category->windows : NULL,
+                                      schedule ? plan.zone : category ? category->zone : NULL};
+    add_instants(forecast, &source, owner, begin_us(forecast, next_us));
     release_owner(forecast, owner);
     plan_release(&plan, forecast->zones);
     return 0;
 }
 
+int forecast_add_schedule(struct forecast *forecast, const struct schedule *schedule,
+                          const struct job *job, struct err *err)
+{
+    return add(forecast, schedule, NULL, job, err);
+}
+
 int forecast_add_recurring(struct forecast *forecast, const struct recurring *recurring,
                            const struct job *job, struct err *err)
 {
-    ARENA_AUTO struct arena arena = ARENA_INIT(0);
-    const struct category_state *category;
-    struct forecast_owner *owner;
-    struct forecast_source source;
-    struct plan plan;
-    struct err why = {0};
-
-    forecast->owners_count++;
-    if (!can_fire(forecast, recurring->is_active, job, recurring->next_generation_us, &category))
-        return 0;
-    if (plan_recurring(recurring, forecast->zones, forecast->now_us, &arena, &plan, &why) < 0) {
-        return skip_unplanned(forecast, &why, err);
-    }
-    owner = new_owner(forecast, &recurring->id, job, &plan);
-    owner->is_recurring = true;
-    copy_name(owner->name, sizeof owner->name, recurring->name);
-    source = (struct forecast_source){&plan, category ? &category->windows : NULL,
-                                      category ? category->zone : NULL};
-    add_instants(forecast, &source, owner, begin_us(forecast, recurring->next_generation_us));
-    release_owner(forecast, owner);
-    plan_release(&plan, forecast->zones);
-    return 0;
+    return add(forecast, NULL, recurring, job, err);
 }
 
 /* ---- the result ---- */
