@@ -165,13 +165,10 @@ static int take_steps(const struct field *field, struct item *item, int32_t from
 static int take_range(const struct field *field, struct item *item, int32_t from)
 {
     int32_t to = from;
-    int rc;
 
     if (!eat(item, '-'))
         return take_steps(field, item, from, from, true);
-    rc = eat_value(field, item, &to);
-    if (rc < 0)
-        return rc;
+    TRY(eat_value(field, item, &to));
     if (field->kind == FIELD_WEEKDAY && to == 0 && from > 0)
         to = 7; /* SAT-SUN */
     if (to < from)
@@ -198,13 +195,10 @@ static int take_last_day(const struct field *field, struct item *item)
 static int take_day(const struct field *field, struct item *item)
 {
     int32_t day;
-    int rc;
 
     if (eat_letter(item, 'L'))
         return take_last_day(field, item);
-    rc = eat_value(field, item, &day);
-    if (rc < 0)
-        return rc;
+    TRY(eat_value(field, item, &day));
     if (!eat_letter(item, 'W'))
         return take_range(field, item, day);
     if (item->rest.len > 0)
@@ -217,14 +211,11 @@ static int take_weekday(const struct field *field, struct item *item)
 {
     struct cron_days *days = &field->cron->days;
     int32_t weekday, nth;
-    int rc;
 
     if (eat_letter(item, 'L'))
         return refuse(field, item->text, "needs a weekday before the L, as in 5L for the last "
                                          "Friday of the month");
-    rc = eat_value(field, item, &weekday);
-    if (rc < 0)
-        return rc;
+    TRY(eat_value(field, item, &weekday));
     if (eat_letter(item, 'L')) {
         days->last_weekdays |= (uint8_t)(1u << weekday % 7);
     } else if (eat(item, '#')) {
@@ -242,7 +233,6 @@ static int take_item(const struct field *field, struct str text)
     const struct field_rule *rule = &rules[field->kind];
     struct item item = {text, text};
     int32_t value;
-    int rc;
 
     if (text.len == 0)
         return refuse(field, text, "is empty");
@@ -253,8 +243,8 @@ static int take_item(const struct field *field, struct str text)
         return take_day(field, &item);
     if (field->kind == FIELD_WEEKDAY)
         return take_weekday(field, &item);
-    rc = eat_value(field, &item, &value);
-    return rc < 0 ? rc : take_range(field, &item, value);
+    TRY(eat_value(field, &item, &value));
+    return take_range(field, &item, value);
 }
 
 static int take_field(const struct field *field)
@@ -348,12 +338,11 @@ static int take_fields(const struct str *fields, uint32_t count, struct cron *cr
                        struct str *fault, struct err *err)
 {
     bool has_seconds = count == FIELDS_MAX;
-    int rc = 0;
 
     cron->has_seconds = has_seconds;
     if (!has_seconds)
         cron->times.seconds = 1;
-    for (uint32_t i = 0; i < count && rc == 0; i++) {
+    for (uint32_t i = 0; i < count; i++) {
         struct field field = {
             .kind = (enum field_kind)(has_seconds ? i : i + 1),
             .text = fields[i],
@@ -363,9 +352,9 @@ static int take_fields(const struct str *fields, uint32_t count, struct cron *cr
             .err = err,
         };
 
-        rc = take_field(&field);
+        TRY(take_field(&field));
     }
-    return rc;
+    return 0;
 }
 
 /* What is there too much, or nothing at the place behind the last one. */
@@ -390,7 +379,6 @@ int cron_parse_marking(struct str text, struct cron *cron, struct str *fault, st
 {
     struct str fields[FIELDS_MAX];
     uint32_t count;
-    int rc;
 
     memset(cron, 0, sizeof *cron);
     *fault = STR_NONE;
@@ -399,15 +387,11 @@ int cron_parse_marking(struct str text, struct cron *cron, struct str *fault, st
                              "bytes", CRON_BYTES_MAX);
     text = trim(text);
     *fault = text;
-    rc = expand_word(&text, err);
-    if (rc < 0)
-        return rc;
+    TRY(expand_word(&text, err));
     count = split(text, fields);
     if (count != 5 && count != FIELDS_MAX)
         return refuse_count(text, fields, count, fault, err);
-    rc = take_fields(fields, count, cron, fault, err);
-    if (rc < 0)
-        return rc;
+    TRY(take_fields(fields, count, cron, fault, err));
     if (!cron_prepare(cron))
         return err_set_field(err, ERR_INVALID, FIELD, "\"" STR_FMT "\" never fires: no such day "
                              "is in any year", STR_ARG(str_cut(text, 80)));

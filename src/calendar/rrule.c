@@ -349,16 +349,13 @@ static int count_out(struct rrule *rule, struct err *err)
 int rrule_finish(struct rrule *rule, struct err *err)
 {
     int64_t first_s, shown_s;
-    int rc = 0;
 
     fill_from_start(rule);
     rule->start_s = zone_first_reaching(rule->zone, rule->start_local_s, &shown_s);
     if (!rule->has_until)
         rule->until_s = ZONE_EVER_S;
     if (rule->count > 0)
-        rc = count_out(rule, err);
-    if (rc < 0)
-        return rc;
+        TRY(count_out(rule, err));
     if (!rrule_next(rule, INT64_MIN, &first_s))
         return err_set_field(err, ERR_INVALID, "rrule", "the rule never fires");
     return 0;

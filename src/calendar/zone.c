@@ -41,10 +41,7 @@ void zone_free(struct zone *zone)
 
 int zone_new_utc(struct str name, struct zone **zone, struct err *err)
 {
-    int rc = zone_new(name, 0, zone, err);
-
-    if (rc < 0)
-        return rc;
+    TRY(zone_new(name, 0, zone, err));
     (*zone)->types_count = 1;
     snprintf((*zone)->types[0].abbreviation, ZONE_ABBREVIATION_BYTES, "UTC");
     zone_finish(*zone);

@@ -98,7 +98,7 @@ static bool is_utc(struct str name)
 
 int zone_load(const char *folder, struct str name, struct zone **zone, struct err *err)
 {
-    struct buf bytes = BUF_INIT(ZONE_FILE_BYTES_MAX + 8192);
+    BUF_AUTO struct buf bytes = BUF_INIT(ZONE_FILE_BYTES_MAX + 8192);
     char path[PATH_BYTES];
     int rc;
 
@@ -114,6 +114,5 @@ int zone_load(const char *folder, struct str name, struct zone **zone, struct er
         rc = err_set_field(err, ERR_INVALID, "timezone",
                            "the time zone \"" STR_FMT "\" cannot be used: %s", STR_ARG(name),
                            err ? err->text : "");
-    buf_deinit(&bytes);
     return rc;
 }

@@ -173,7 +173,6 @@ static int take_footer(struct str rest, struct zone *zone, struct err *err)
 {
     struct zone_rule rule;
     const char *end;
-    int rc;
 
     if (rest.len < 2 || rest.data[0] != '\n')
         return err_set(err, ERR_MALFORMED, "the time zone file has no footer");
@@ -182,9 +181,7 @@ static int take_footer(struct str rest, struct zone *zone, struct err *err)
         return err_set(err, ERR_MALFORMED, "the footer of the time zone file is cut off");
     if (end == rest.data + 1)
         return 0;
-    rc = zone_rule_parse(str_span(rest.data + 1, (size_t)(end - rest.data) - 1), &rule, err);
-    if (rc < 0)
-        return rc;
+    TRY(zone_rule_parse(str_span(rest.data + 1, (size_t)(end - rest.data) - 1), &rule, err));
     zone_append_rule(zone, &rule);
     return 0;
 }

@@ -66,7 +66,7 @@ static bool add_header(struct http_client *client, const char *header)
 
 static int make_headers(struct http_client *client, struct str token, struct err *err)
 {
-    struct buf line = BUF_INIT(URL_BYTES_MAX);
+    BUF_AUTO struct buf line = BUF_INIT(URL_BYTES_MAX);
     bool ok = add_header(client, "Content-Type: application/json") &&
               add_header(client, "Accept: application/json") &&
               add_header(client, "Expect:"); /* no round trip before a large body */
@@ -78,7 +78,6 @@ static int make_headers(struct http_client *client, struct str token, struct err
         buf_byte(&line, '\0');
         ok = !line.failed && add_header(client, line.data);
     }
-    buf_deinit(&line);
     return ok ? 0 : err_set(err, ERR_MEMORY, "Out of memory while making an HTTP client.");
 }
 
@@ -167,7 +166,7 @@ void http_client_free(struct http_client *client)
 int http_client_add_header(struct http_client *client, struct str name, struct str value,
                            struct err *err)
 {
-    struct buf line = BUF_INIT(HEADER_BYTES_MAX);
+    BUF_AUTO struct buf line = BUF_INIT(HEADER_BYTES_MAX);
     bool ok;
 
     buf_str(&line, name);
@@ -177,7 +176,6 @@ int http_client_add_header(struct http_client *client, struct str name, struct s
     ok = !line.failed && add_header(client, line.data);
     if (ok)
         curl_easy_setopt(client->easy, CURLOPT_HTTPHEADER, client->headers);
-    buf_deinit(&line);
     return ok ? 0 : err_set(err, ERR_INVALID, "A header of a request is too long.");
 }
 
@@ -310,10 +308,7 @@ int http_client_request(struct http_client *client, const char *method, const ch
                         struct str body, int64_t timeout_ms, struct buf *response, int *status,
                         struct err *err)
 {
-    int rc = http_client_call(client, method, path, body, timeout_ms, response, status, err);
-
-    if (rc < 0)
-        return rc;
+    TRY(http_client_call(client, method, path, body, timeout_ms, response, status, err));
     if (*status == 401)
         return http_client_unauthorized(client, err);
     if (*status >= 300)
@@ -363,7 +358,7 @@ int http_client_unauthorized(const struct http_client *client, struct err *err)
 
 int http_client_error(int status, struct str body, struct err *err)
 {
-    struct arena arena = ARENA_INIT(1024 * 1024);
+    ARENA_AUTO struct arena arena = ARENA_INIT(1024 * 1024);
     enum err_code code = code_of_status(status);
     struct str object = STR_NONE;
     struct str message = STR_NONE;
@@ -391,7 +386,6 @@ int http_client_error(int status, struct str body, struct err *err)
                       message.data);
     else
         err_set_field(err, code, name, "The server answered with status %d.", status);
-    arena_deinit(&arena);
     return -(int)code;
 }
 

@@ -226,15 +226,14 @@ static int check_fields(struct str lines, const struct http_limits *limits,
                         struct fields *fields, struct err *err)
 {
     uint32_t count = 0;
-    int rc = 0;
 
-    while (rc == 0 && lines.len) {
+    while (lines.len) {
         if (++count > limits->headers_max)
             return err_set(err, ERR_HEADERS_TOO_LARGE, "more than %u headers",
                            limits->headers_max);
-        rc = check_field(next_line(&lines), fields, err);
+        TRY(check_field(next_line(&lines), fields, err));
     }
-    return rc;
+    return 0;
 }
 
 /* Digits only: no sign, no list, no other base. */

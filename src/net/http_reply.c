@@ -157,7 +157,7 @@ static void write_json_text(struct buf *out, const char *text)
 
 void http_reply_write_error(struct http_exchange *exchange, const struct err *err)
 {
-    struct buf body = BUF_INIT(1024);
+    BUF_AUTO struct buf body = BUF_INIT(1024);
 
     buf_format(&body, "{\"error\":{\"code\":\"%s\",\"message\":\"", err_word(err->code));
     write_json_text(&body, err->text);
@@ -167,7 +167,6 @@ void http_reply_write_error(struct http_exchange *exchange, const struct err *er
         http_reply_header(exchange, "Retry-After", "1");
     write_head_with_length(exchange, err_http_status(err->code), "application/json", body.len);
     http_connection_queue(exchange, body.data, body.len);
-    buf_deinit(&body);
 }
 
 void http_reply_write_continue(struct http_exchange *exchange)

@@ -227,7 +227,7 @@ struct spawner *commands_open(const struct settings *settings, bool has_store,
                               const struct log *log, struct err *err)
 {
     struct spawner *spawner = spawner_open(true, err);
-    struct arena arena = ARENA_INIT(0);
+    ARENA_AUTO struct arena arena = ARENA_INIT(0);
     struct command_risks risks;
     int rc = spawner ? 0 : -(int)err->code;
 
@@ -246,6 +246,5 @@ struct spawner *commands_open(const struct settings *settings, bool has_store,
         spawner_close(spawner);
         spawner = NULL;
     }
-    arena_deinit(&arena);
     return spawner;
 }

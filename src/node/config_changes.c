@@ -39,14 +39,13 @@ static void name_types(const struct settings *before, const struct settings *now
 static void name_queues(const struct settings *before, const struct settings *now,
                         struct buf *names)
 {
-    struct arena arena = ARENA_INIT(0);
+    ARENA_AUTO struct arena arena = ARENA_INIT(0);
     uint32_t count;
     const struct str *queues = settings_served_queues(before, &arena, &count);
 
     for (uint32_t i = 0; i < count; i++)
         if (!settings_serves_queue(now, queues[i]))
             add_name(names, queues[i]);
-    arena_deinit(&arena);
 }
 
 static bool is_named(const struct settings *settings, struct str queue)
@@ -76,7 +75,7 @@ static void name_limits(const struct settings *before, const struct settings *no
 void config_changes_tell(const struct settings *before, const struct settings *now,
                          const struct config_reader *reader, const struct log *log)
 {
-    struct buf names = BUF_INIT(NAMES_BYTES_MAX);
+    BUF_AUTO struct buf names = BUF_INIT(NAMES_BYTES_MAX);
 
     if (reader->runs_handlers)
         name_types(before, now, &names);
@@ -91,5 +90,4 @@ void config_changes_tell(const struct settings *before, const struct settings *n
     tell(log, "config.limits_kept", "queues", &names,
          "the file does not name them any more and their limits stay; 'perdura queue limit' "
          "changes them");
-    buf_deinit(&names);
 }

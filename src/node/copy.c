@@ -73,7 +73,7 @@ static void write_key(struct buf *out, const struct copy_column *column,
 static int write_place(struct copy *copy, const struct place *place, struct err *err)
 {
     const struct copy_table *table = &copy_tables[place->table];
-    struct buf text = BUF_INIT(FACT_BYTES_MAX);
+    BUF_AUTO struct buf text = BUF_INIT(FACT_BYTES_MAX);
     int rc;
 
     buf_format(&text, "{\"source\":\"%016llx\",\"table\":\"%s\",\"after\":[",
@@ -86,7 +86,6 @@ static int write_place(struct copy *copy, const struct place *place, struct err 
     buf_text(&text, "]}");
     rc = text.failed ? err_set(err, ERR_MEMORY, "out of memory for the note of the copy")
                      : copy->to->verbs->info_put(copy->to, COPY_FACT, buf_view(&text), err);
-    buf_deinit(&text);
     return rc;
 }
 

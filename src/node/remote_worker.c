@@ -102,7 +102,7 @@ static void tell_changes(struct remote *remote, const struct settings *before)
 static void reload(struct remote *remote)
 {
     const struct settings *before = remote->settings;
-    struct buf restart = BUF_INIT(RESTART_BYTES_MAX);
+    BUF_AUTO struct buf restart = BUF_INIT(RESTART_BYTES_MAX);
     struct err err = {0};
 
     remote->hung_up = false;
@@ -121,7 +121,6 @@ static void reload(struct remote *remote)
     notify_send(&remote->notify, "READY=1\nSTATUS=%s%.700s",
                 err.code == ERR_NONE ? "configuration read again" : "configuration refused: ",
                 err.code == ERR_NONE ? "" : err.text);
-    buf_deinit(&restart);
 }
 
 /* With signs of life in between, where somebody wants them. */

@@ -125,7 +125,7 @@ static bool any_differs(const struct migrate_report *report)
 int node_migrate(const struct settings *settings, const struct migrate_request *request,
                  struct arena *arena, struct migrate_report *report, struct err *err)
 {
-    struct buf sql = BUF_INIT(4 * 1024 * 1024);
+    BUF_AUTO struct buf sql = BUF_INIT(4 * 1024 * 1024);
     struct migration *one;
     uint32_t steps, done;
     struct migrate_report before = {0};
@@ -140,7 +140,6 @@ int node_migrate(const struct settings *settings, const struct migrate_request *
             report->migrations = one;
             report->migrations_count = 1;
         }
-        buf_deinit(&sql);
         return rc;
     }
     TRY(list_migrations(settings->store, NULL, arena, &before, err));
@@ -253,7 +252,7 @@ static void check_content(struct checks *checks, struct store *store)
 static bool has_older_key(struct store *store, struct str key,
                           char older[2 * SIGN_PUBLIC_BYTES + 1])
 {
-    struct arena arena = ARENA_INIT(0);
+    ARENA_AUTO struct arena arena = ARENA_INIT(0);
     struct anchor_row *rows;
     struct anchor anchor;
     struct err err = {0};
@@ -263,7 +262,6 @@ static bool has_older_key(struct store *store, struct str key,
 
     if (has)
         hash_hex(anchor.key, sizeof anchor.key, older);
-    arena_deinit(&arena);
     return has && !str_is(key, older);
 }
 
@@ -293,13 +291,12 @@ static void check_signing(struct checks *checks, struct store *store,
 
 static bool has_records(struct store *store)
 {
-    struct arena arena = ARENA_INIT(0);
+    ARENA_AUTO struct arena arena = ARENA_INIT(0);
     struct anchor_row *rows;
     struct err err = {0};
     uint32_t count = 0;
     int rc = store->verbs->logs->anchors_read(store, 0, 1, &arena, &rows, &count, &err);
 
-    arena_deinit(&arena);
     return rc == 0 && count > 0;
 }
 

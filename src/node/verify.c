@@ -130,12 +130,9 @@ static int read_facts(struct store *store, struct arena *arena, struct logverify
                       struct str *public_key, struct err *err)
 {
     struct str since;
-    int rc = store->verbs->info_get(store, "log_public_key", arena, public_key, err);
 
-    if (rc == 0)
-        rc = store->verbs->info_get(store, "log_chain_since", arena, &since, err);
-    if (rc < 0)
-        return rc;
+    TRY(store->verbs->info_get(store, "log_public_key", arena, public_key, err));
+    TRY(store->verbs->info_get(store, "log_chain_since", arena, &since, err));
     options->has_key = public_key->data &&
                        hash_from_hex(*public_key, options->key, sizeof options->key);
     if (since.data)
@@ -399,17 +396,15 @@ int node_verify(const struct settings *settings, const struct verify_request *re
     struct totals totals = {.tasks = 0};
     struct str stores[ROUTES_MAX];
     uint32_t stores_count;
-    int rc;
 
     findings.list = arena_alloc_array(arena, FINDINGS_MAX, sizeof *findings.list);
     if (!findings.list)
         return err_set(err, ERR_MEMORY, "out of memory");
-    rc = find_anchor(settings, request, arena, &totals.anchor, err);
-    if (rc == 0)
-        rc = routes_stores(settings, stores, &stores_count, err);
-    for (uint32_t i = 0; rc == 0 && i < stores_count; i++) {
+    TRY(find_anchor(settings, request, arena, &totals.anchor, err));
+    TRY(routes_stores(settings, stores, &stores_count, err));
+    for (uint32_t i = 0; i < stores_count; i++) {
         findings.where = stores_count > 1 ? stores[i] : STR_NONE;
-        rc = verify_one(stores[i], settings, i == 0, request, &findings, &totals, err);
+        TRY(verify_one(stores[i], settings, i == 0, request, &findings, &totals, err));
     }
-    return rc < 0 ? rc : fill_report(&totals, request, &findings, report, err);
+    return fill_report(&totals, request, &findings, report, err);
 }

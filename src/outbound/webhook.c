@@ -88,7 +88,7 @@ static struct settled *settle(struct webhooks *webhooks, const struct outbox_mes
 static void log_outcome(const struct webhooks *webhooks, enum log_level level, const char *event,
                         const struct outbox_message *message, int64_t attempts, const char *reason)
 {
-    struct arena arena = ARENA_INIT(4096);
+    ARENA_AUTO struct arena arena = ARENA_INIT(4096);
     struct str correlation_id = STR_NONE;
     struct str body;
     char id[UUID_TEXT_BYTES];
@@ -103,7 +103,6 @@ static void log_outcome(const struct webhooks *webhooks, enum log_level level, c
     LOG(webhooks->log, level, event, KC("message", id), KC("task", task),
         KS("correlation_id", correlation_id), KS("to", callback_origin(message->target)),
         KI("attempts", attempts), KC("reason", reason));
-    arena_deinit(&arena);
 }
 
 static void settle_delivered(struct webhooks *webhooks, const struct outbox_message *message,

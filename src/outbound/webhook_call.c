@@ -110,7 +110,7 @@ static bool add_pair(struct webhook_call *call, const char *name, struct str val
 static bool add_trace(struct webhook_call *call, struct str body)
 {
     static const char member[] = "\"traceparent\":\"";
-    struct arena arena = ARENA_INIT(4096);
+    ARENA_AUTO struct arena arena = ARENA_INIT(4096);
     struct trace_context context;
     struct str task, parent, state;
     bool ok = true;
@@ -125,7 +125,6 @@ static bool add_trace(struct webhook_call *call, struct str body)
         if (ok && trace_state_valid(state))
             ok = add_pair(call, "tracestate", state);
     }
-    arena_deinit(&arena);
     return ok;
 }
 

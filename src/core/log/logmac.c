@@ -54,7 +54,6 @@ int logmac_make(struct log_mac *mac, const struct log_note *note, char out[LOGMA
     const struct log_head *head = &note->part.head;
     char text[FIXED_BYTES + TYPE_BYTES_MAX + CLOSED_BYTES_MAX], *at = text;
     uint8_t code[HASH_BYTES];
-    int rc;
 
     if (!head->hashed || note->task_type.len > TYPE_BYTES_MAX ||
         note->closed.len > CLOSED_BYTES_MAX)
@@ -69,10 +68,9 @@ int logmac_make(struct log_mac *mac, const struct log_note *note, char out[LOGMA
     at = put(at, note->task_type.data, note->task_type.len);
     at = put_number(at, (int64_t)note->closed.len);
     at = put(at, note->closed.data, note->closed.len);
-    rc = hash_mac_make(mac->hmac, str_span(text, (size_t)(at - text)), code);
-    if (rc == 0)
-        hash_hex(code, sizeof code, out);
-    return rc;
+    TRY(hash_mac_make(mac->hmac, str_span(text, (size_t)(at - text)), code));
+    hash_hex(code, sizeof code, out);
+    return 0;
 }
 
 bool logmac_good(struct log_mac *mac, const struct log_note *note)

@@ -223,14 +223,13 @@ static bool replace_matches(const struct compiled *one, const struct matcher *ma
 static int redact_text(const struct compiled *one, const struct matcher *matcher,
                        struct str *text, int64_t left_us, struct arena *arena)
 {
-    struct buf out = BUF_INIT(TEXT_BYTES_MAX);
+    BUF_AUTO struct buf out = BUF_INIT(TEXT_BYTES_MAX);
     int rc = 0;
 
     if (replace_matches(one, matcher, *text, left_us, &out)) {
         *text = out.failed ? one->rule->replace : arena_str(arena, buf_view(&out));
         rc = text->data ? 0 : -ERR_MEMORY;
     }
-    buf_deinit(&out);
     return rc;
 }
 
@@ -311,12 +310,11 @@ static int walk_context(struct walk *walk, struct str context)
 
 static struct str as_json(struct str text, struct arena *arena)
 {
-    struct buf out = BUF_INIT(8 * REDACT_REPLACE_BYTES_MAX);
+    BUF_AUTO struct buf out = BUF_INIT(8 * REDACT_REPLACE_BYTES_MAX);
     struct str copy;
 
     json_write_string(&out, text);
     copy = out.failed ? STR_NONE : arena_str(arena, buf_view(&out));
-    buf_deinit(&out);
     return copy;
 }
 
@@ -344,7 +342,7 @@ static int redact_pointer(const struct redact_rule *rule, struct str *context,
 {
     struct str value = json_pointer(*context, rule->pointer, arena);
     struct str instead;
-    struct buf out = BUF_INIT(TEXT_BYTES_MAX);
+    BUF_AUTO struct buf out = BUF_INIT(TEXT_BYTES_MAX);
 
     if (!value.data)
         return arena->failed ? -ERR_MEMORY : 0;
@@ -354,7 +352,6 @@ static int redact_pointer(const struct redact_rule *rule, struct str *context,
     buf_append(&out, value.data + value.len,
                context->len - (size_t)(value.data - context->data) - value.len);
     *context = out.failed || !instead.data ? STR_NONE : arena_str(arena, buf_view(&out));
-    buf_deinit(&out);
     return context->data ? 0 : -ERR_MEMORY;
 }
 

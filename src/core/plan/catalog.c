@@ -160,7 +160,6 @@ static int read_mode(struct str value, enum dependency_mode *mode, struct err *e
 int job_dependency_read(struct job_dependency *dependency, struct err *err)
 {
     struct str mode, within;
-    int rc = 0;
 
     dependency->mode = DEPENDENCY_GATE;
     dependency->within_ms = 0;
@@ -173,9 +172,9 @@ int job_dependency_read(struct job_dependency *dependency, struct err *err)
     mode = json_get(dependency->config, STR("mode"));
     within = json_get(dependency->config, STR("within_ms"));
     if (mode.data && json_kind(mode) != JSON_NULL)
-        rc = read_mode(mode, &dependency->mode, err);
-    if (rc < 0 || !within.data || json_kind(within) == JSON_NULL)
-        return rc;
+        TRY(read_mode(mode, &dependency->mode, err));
+    if (!within.data || json_kind(within) == JSON_NULL)
+        return 0;
     if (!json_int64(within, &dependency->within_ms) || dependency->within_ms < 0 ||
         dependency->within_ms > BOUND_DELAY_MS) {
         dependency->within_ms = 0;

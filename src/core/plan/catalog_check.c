@@ -81,12 +81,10 @@ static int check_text(struct str value, const char *field, size_t max, struct ar
                       struct err *err)
 {
     struct str text;
-    int rc = spec_read_string(value, field, arena, &text, err);
 
-    if (rc == 0)
-        rc = strcmp(field, "queue") == 0 ? spec_check_new_queue(text, err)
-                                         : spec_check_text(text, max, field, err);
-    return rc;
+    TRY(spec_read_string(value, field, arena, &text, err));
+    return strcmp(field, "queue") == 0 ? spec_check_new_queue(text, err)
+                                       : spec_check_text(text, max, field, err);
 }
 
 static int check_windows(struct str value, struct err *err)
@@ -162,30 +160,27 @@ static int check_setting(struct str key, struct str value, struct arena *arena, 
 
 static int check_configuration(struct str configuration, struct err *err)
 {
-    struct arena arena = ARENA_INIT(CHECK_ARENA_BYTES);
+    ARENA_AUTO struct arena arena = ARENA_INIT(CHECK_ARENA_BYTES);
     struct json_iter iter;
     struct json_member found;
     struct err why = {0};
-    int rc = 0;
 
     json_begin(configuration, &iter);
-    while (rc == 0 && json_next_member(&iter, &found))
-        rc = inside_configuration(check_setting(found.key, found.value, &arena, &why), &why, err);
-    arena_deinit(&arena);
-    return rc;
+    while (json_next_member(&iter, &found))
+        TRY(inside_configuration(check_setting(found.key, found.value, &arena, &why), &why, err));
+    return 0;
 }
 
 int category_check(const struct category *category, struct err *err)
 {
     struct category defaults;
-    int rc;
 
     if (!category->name.data)
         return missing("name", "jobs name their category by it", err);
     category_init(&defaults);
-    rc = catalog_check_numbers(&catalog_category_table, category, &defaults, err);
-    if (rc < 0 || !category->configuration.data)
-        return rc;
+    TRY(catalog_check_numbers(&catalog_category_table, category, &defaults, err));
+    if (!category->configuration.data)
+        return 0;
     return check_configuration(category->configuration, err);
 }
 
@@ -282,10 +277,9 @@ static int check_span(const struct schedule *schedule, struct err *err)
 int schedule_check(const struct schedule *schedule, struct err *err)
 {
     struct schedule defaults;
-    int rc = check_type(schedule, err);
 
+    TRY(check_type(schedule, err));
     schedule_init(&defaults);
-    if (rc == 0)
-        rc = catalog_check_numbers(&catalog_schedule_table, schedule, &defaults, err);
-    return rc < 0 ? rc : check_span(schedule, err);
+    TRY(catalog_check_numbers(&catalog_schedule_table, schedule, &defaults, err));
+    return check_span(schedule, err);
 }

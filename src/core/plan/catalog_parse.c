@@ -154,12 +154,11 @@ static int read_members(struct str object, const struct catalog_table *table,
 {
     struct json_iter iter;
     struct json_member found;
-    int rc = 0;
 
     if (json_kind(object) != JSON_OBJECT)
         return err_set(reader->err, ERR_INVALID, "%s must be a JSON object.", table->noun);
     json_begin(object, &iter);
-    while (rc == 0 && json_next_member(&iter, &found)) {
+    while (json_next_member(&iter, &found)) {
         struct str name = json_decode_key(found.key, reader->arena);
         const struct catalog_member *member;
         char field[80];
@@ -175,9 +174,9 @@ static int read_members(struct str object, const struct catalog_table *table,
                                  "%s has no member \"%s\"; remove it or correct its name.",
                                  table->noun, field);
         }
-        rc = read_member(reader, member, found.value);
+        TRY(read_member(reader, member, found.value));
     }
-    return rc;
+    return 0;
 }
 
 int category_read(struct str object, struct arena *arena, struct category *category, uint64_t *set,
@@ -186,12 +185,11 @@ int category_read(struct str object, struct arena *arena, struct category *categ
     struct category defaults;
     struct catalog_reader reader = {.arena = arena, .object = category, .defaults = &defaults,
                                     .err = err};
-    int rc;
 
     category_init(&defaults);
-    rc = read_members(object, &catalog_category_table, &reader);
+    TRY(read_members(object, &catalog_category_table, &reader));
     *set = reader.set;
-    return rc;
+    return 0;
 }
 
 int job_read(struct str object, struct arena *arena, struct job *job, struct str *category,
@@ -200,13 +198,12 @@ int job_read(struct str object, struct arena *arena, struct job *job, struct str
     struct job defaults;
     struct catalog_reader reader = {.arena = arena, .object = job, .defaults = &defaults,
                                     .category = STR_NONE, .err = err};
-    int rc;
 
     job_init(&defaults);
-    rc = read_members(object, &catalog_job_table, &reader);
+    TRY(read_members(object, &catalog_job_table, &reader));
     *category = reader.category;
     *set = reader.set;
-    return rc;
+    return 0;
 }
 
 int schedule_read(struct str object, struct arena *arena, struct schedule *schedule, uint64_t *set,
@@ -215,14 +212,13 @@ int schedule_read(struct str object, struct arena *arena, struct schedule *sched
     struct schedule defaults;
     struct catalog_reader reader = {.arena = arena, .object = schedule, .defaults = &defaults,
                                     .preview = preview, .err = err};
-    int rc;
 
     schedule_init(&defaults);
     if (preview)
         *preview = (struct preview_wish){.count = PREVIEW_DEFAULT_COUNT};
-    rc = read_members(object, &catalog_schedule_table, &reader);
+    TRY(read_members(object, &catalog_schedule_table, &reader));
     *set = reader.set;
-    return rc;
+    return 0;
 }
 
 int recurring_read(struct str object, struct arena *arena, struct recurring *recurring,
@@ -231,12 +227,11 @@ int recurring_read(struct str object, struct arena *arena, struct recurring *rec
     struct recurring defaults;
     struct catalog_reader reader = {.arena = arena, .object = recurring, .defaults = &defaults,
                                     .err = err};
-    int rc;
 
     recurring_init(&defaults);
-    rc = read_members(object, &catalog_recurring_table, &reader);
+    TRY(read_members(object, &catalog_recurring_table, &reader));
     *set = reader.set;
-    return rc;
+    return 0;
 }
 
 int job_dependency_parse(struct str object, struct arena *arena,
@@ -245,12 +240,11 @@ int job_dependency_parse(struct str object, struct arena *arena,
     struct job_dependency defaults;
     struct catalog_reader reader = {.arena = arena, .object = dependency, .defaults = &defaults,
                                     .err = err};
-    int rc;
 
     job_dependency_init(&defaults);
-    rc = read_members(object, &catalog_dependency_table, &reader);
+    TRY(read_members(object, &catalog_dependency_table, &reader));
     *set = reader.set;
-    return rc < 0 ? rc : job_dependency_read(dependency, err);
+    return job_dependency_read(dependency, err);
 }
 
 /* ---- taking over ---- */

@@ -112,7 +112,7 @@ static void job_stats(struct buf *out, const struct job_extra *extra)
 void render_job(struct buf *out, const struct job *job, const struct job_extra *extra)
 {
     const struct category *category = extra ? extra->category : NULL;
-    struct arena arena = ARENA_INIT(0);
+    ARENA_AUTO struct arena arena = ARENA_INIT(0);
     struct job_values in_force;
     struct err ignored = {0};
     const struct job_values *values =
@@ -144,7 +144,6 @@ void render_job(struct buf *out, const struct job *job, const struct job_extra *
     if (extra && extra->with_stats)
         job_stats(out, extra);
     buf_byte(out, '}');
-    arena_deinit(&arena);
 }
 
 /* ---- schedules, patterns, dependencies ---- */

@@ -258,7 +258,7 @@ static size_t copy_part(struct str text, bool stop, struct buf *out)
 
 static void take_command(struct reader *reader, struct str text, struct crontab_line *line)
 {
-    struct buf part = BUF_INIT(CRONTAB_BYTES_MAX);
+    BUF_AUTO struct buf part = BUF_INIT(CRONTAB_BYTES_MAX);
     size_t end = copy_part(text, true, &part);
 
     line->command = arena_str(reader->arena, buf_view(&part));
@@ -271,7 +271,6 @@ static void take_command(struct reader *reader, struct str text, struct crontab_
     }
     if (trim(line->command).len == 0)
         refuse(line, STR("there is no command"));
-    buf_deinit(&part);
 }
 
 static void take_entry(struct reader *reader, struct str text, struct crontab_line *line)

@@ -55,7 +55,6 @@ int job_task_input(const struct job *job, const struct category *category,
 {
     struct task_spec *spec = &input->spec;
     struct category_rules rules;
-    int rc;
 
     spec_init(input);
     spec->namespace_name = job->namespace_name;
@@ -71,12 +70,10 @@ int job_task_input(const struct job *job, const struct category *category,
     }
     take_values(job, input);
     input->no_hash = true;
-    rc = category_rules_read(category->configuration, arena, &rules, err);
-    if (rc == 0)
-        rc = spec_finish(input, settings, arena, err);
-    if (rc == 0)
-        category_fill(category, &rules, settings, input);
-    return rc;
+    TRY(category_rules_read(category->configuration, arena, &rules, err));
+    TRY(spec_finish(input, settings, arena, err));
+    category_fill(category, &rules, settings, input);
+    return 0;
 }
 
 /* Who said it, in the order they are asked. */

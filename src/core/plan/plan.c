@@ -32,13 +32,10 @@ static int check_time(int64_t time_us, const char *field, struct err *err)
 
 static int check_times(const struct schedule *schedule, struct err *err)
 {
-    int rc = check_time(schedule->starts_at_us, "starts_at", err);
-
-    if (rc == 0)
-        rc = check_time(schedule->ends_at_us, "ends_at", err);
-    if (rc == 0)
-        rc = check_time(schedule->scheduled_at_us, "scheduled_at", err);
-    return rc < 0 ? rc : check_time(schedule->created_at_us, "created_at", err);
+    TRY(check_time(schedule->starts_at_us, "starts_at", err));
+    TRY(check_time(schedule->ends_at_us, "ends_at", err));
+    TRY(check_time(schedule->scheduled_at_us, "scheduled_at", err));
+    return check_time(schedule->created_at_us, "created_at", err);
 }
 
 static int plan_interval(const struct schedule *schedule, int64_t made_us, struct plan *plan,

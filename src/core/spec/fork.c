@@ -12,7 +12,7 @@ static int no_memory(struct err *err)
 /* Its metadata with forked_from in front; that of a fork names its own original only. */
 static struct str write_metadata(const struct task *task, struct arena *arena)
 {
-    struct buf text = BUF_INIT(BOUND_METADATA_BYTES + BOUND_FORKED_FROM_BYTES);
+    BUF_AUTO struct buf text = BUF_INIT(BOUND_METADATA_BYTES + BOUND_FORKED_FROM_BYTES);
     char id[UUID_TEXT_BYTES];
     struct json_member member;
     struct json_iter iter;
@@ -33,7 +33,6 @@ static struct str write_metadata(const struct task *task, struct arena *arena)
     }
     buf_byte(&text, '}');
     copy = text.failed ? STR_NONE : arena_str(arena, buf_view(&text));
-    buf_deinit(&text);
     return copy;
 }
 

@@ -83,11 +83,10 @@ static int number_in_bounds(struct parse *parse, const struct member *member, st
 
 static int read_number(struct parse *parse, const struct member *member, struct str value)
 {
-    int rc = number_in_bounds(parse, member, value, place(parse, member->at));
-
+    TRY(number_in_bounds(parse, member, value, place(parse, member->at)));
     if (member->flag)
         *(bool *)place(parse, member->flag) = true;
-    return rc;
+    return 0;
 }
 
 static int read_delay(struct parse *parse, const struct member *member, struct str value)
@@ -348,14 +347,13 @@ static int parse_object(struct str object, struct parse *parse)
 {
     struct json_iter iter;
     struct json_member found;
-    int rc = 0;
 
     spec_init(parse->input);
     if (json_kind(object) != JSON_OBJECT)
         return err_set(parse->err, ERR_INVALID,
                        "A task must be a JSON object such as {\"type\":\"email\"}.");
     json_begin(object, &iter);
-    while (rc == 0 && json_next_member(&iter, &found)) {
+    while (json_next_member(&iter, &found)) {
         struct str name = json_decode_key(found.key, parse->arena);
         const struct member *member = find_member(name);
         char field[80];
@@ -370,9 +368,9 @@ static int parse_object(struct str object, struct parse *parse)
         }
         if (json_kind(found.value) == JSON_NULL && member->read != read_json)
             continue;
-        rc = member->read(parse, member, found.value);
+        TRY(member->read(parse, member, found.value));
     }
-    return rc < 0 ? rc : check_together(parse);
+    return check_together(parse);
 }
 
 static int parse_one(struct str object, const struct settings *settings, struct arena *arena,
@@ -387,9 +385,8 @@ static int parse_one(struct str object, const struct settings *settings, struct 
 int spec_parse(struct str object, const struct settings *settings, struct arena *arena,
                struct task_input *input, struct err *err)
 {
-    int rc = parse_one(object, settings, arena, input, err);
-
-    return rc < 0 ? rc : spec_link_refs(input, 1, arena, err);
+    TRY(parse_one(object, settings, arena, input, err));
+    return spec_link_refs(input, 1, arena, err);
 }
 
 static int parse_elements(struct str array, const struct settings *settings, struct arena *arena,
@@ -413,7 +410,6 @@ int spec_parse_all(struct str json, const struct settings *settings, struct aren
                    struct task_input **inputs, uint32_t *count, bool *is_array, struct err *err)
 {
     size_t elements = 1;
-    int rc;
 
     *is_array = json_kind(json) == JSON_ARRAY;
     if (*is_array)
@@ -429,6 +425,6 @@ int spec_parse_all(struct str json, const struct settings *settings, struct aren
         return spec_no_memory(err);
     if (!*is_array)
         return spec_parse(json, settings, arena, *inputs, err);
-    rc = parse_elements(json, settings, arena, *inputs, err);
-    return rc < 0 ? rc : spec_link_refs(*inputs, *count, arena, err);
+    TRY(parse_elements(json, settings, arena, *inputs, err));
+    return spec_link_refs(*inputs, *count, arena, err);
 }

@@ -68,16 +68,14 @@ static void fill_from_handler(struct task_input *input, const struct handler_rul
 /* True when two JSON values are the same however they are written. */
 static bool json_equal(struct str a, struct str b)
 {
-    struct buf canonical_a = BUF_INIT(RULE_BYTES_MAX);
-    struct buf canonical_b = BUF_INIT(RULE_BYTES_MAX);
+    BUF_AUTO struct buf canonical_a = BUF_INIT(RULE_BYTES_MAX);
+    BUF_AUTO struct buf canonical_b = BUF_INIT(RULE_BYTES_MAX);
     bool equal = str_eq(a, b);
 
     if (!equal && json_kind(a) == json_kind(b))
         equal = json_canonical(a, &canonical_a, NULL) == 0 &&
                 json_canonical(b, &canonical_b, NULL) == 0 &&
                 str_eq(buf_view(&canonical_a), buf_view(&canonical_b));
-    buf_deinit(&canonical_a);
-    buf_deinit(&canonical_b);
     return equal;
 }
 
@@ -170,36 +168,26 @@ static int check_key(struct str key, struct err *err)
 
 static int check_input(const struct task_input *input, struct err *err)
 {
-    int rc;
-
     if (!input->spec.type.data)
         return err_set_field(err, ERR_INVALID, "type",
                              "\"type\" is missing; it says which handler does the task.");
-    rc = spec_check_text(input->spec.type, BOUND_NAME_BYTES, "type", err);
-    if (rc == 0)
-        rc = check_key(input->spec.idempotency_key, err);
-    if (rc == 0)
-        rc = spec_check_queue(input->spec.queue, err);
-    if (rc == 0)
-        rc = spec_check_bytes(input->spec.payload, BOUND_PAYLOAD_BYTES, "payload", err);
-    if (rc == 0)
-        rc = spec_check_bytes(input->data, BOUND_DATA_BYTES, "data", err);
-    if (rc == 0) /* what a fork says of itself comes on top */
-        rc = spec_check_bytes(input->metadata, uuid_is_nil(&input->forked_from)
-                                                   ? BOUND_METADATA_BYTES
-                                                   : BOUND_METADATA_BYTES + BOUND_FORKED_FROM_BYTES,
-                              "metadata", err);
-    return rc;
+    TRY(spec_check_text(input->spec.type, BOUND_NAME_BYTES, "type", err));
+    TRY(check_key(input->spec.idempotency_key, err));
+    TRY(spec_check_queue(input->spec.queue, err));
+    TRY(spec_check_bytes(input->spec.payload, BOUND_PAYLOAD_BYTES, "payload", err));
+    TRY(spec_check_bytes(input->data, BOUND_DATA_BYTES, "data", err));
+    /* what a fork says of itself comes on top */
+    return spec_check_bytes(input->metadata, uuid_is_nil(&input->forked_from) ?
+                            BOUND_METADATA_BYTES : BOUND_METADATA_BYTES + BOUND_FORKED_FROM_BYTES,
+                            "metadata", err);
 }
 
 int spec_finish(struct task_input *input, const struct settings *settings, struct arena *arena,
                 struct err *err)
 {
     const struct handler_rule *handler;
-    int rc = check_input(input, err);
 
-    if (rc < 0)
-        return rc;
+    TRY(check_input(input, err));
     if (settings) {
         if (input->spec.callback_url.data && !callback_allowed(settings, input->spec.callback_url))
             return err_set_field(err, ERR_INVALID, "callback_url",

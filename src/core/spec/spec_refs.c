@@ -29,9 +29,8 @@ static int read_task_id(struct str value, struct arena *arena, struct uuid *id, 
 
 static int read_ref(struct str value, struct arena *arena, struct str *ref, struct err *err)
 {
-    int rc = spec_read_string(value, "depends_on", arena, ref, err);
-
-    return rc < 0 ? rc : spec_check_text(*ref, BOUND_NAME_BYTES, "depends_on", err);
+    TRY(spec_read_string(value, "depends_on", arena, ref, err));
+    return spec_check_text(*ref, BOUND_NAME_BYTES, "depends_on", err);
 }
 
 static int read_entry_object(struct str object, struct arena *arena,

@@ -60,9 +60,8 @@ int spec_check_no_pattern(struct str name, const char *field, struct err *err)
 
 int spec_check_new_queue(struct str name, struct err *err)
 {
-    int rc = spec_check_queue(name, err);
-
-    return rc < 0 ? rc : spec_check_no_pattern(name, "queue", err);
+    TRY(spec_check_queue(name, err));
+    return spec_check_no_pattern(name, "queue", err);
 }
 
 int spec_check_bytes(struct str json, size_t max, const char *field, struct err *err)
@@ -205,14 +204,13 @@ static int read_texts(struct str value, const char *field, size_t count_max, siz
 int spec_read_tags(struct str value, struct arena *arena, struct task_input *input,
                    struct err *err)
 {
-    struct buf out = BUF_INIT(BOUND_TAGS * (BOUND_NAME_BYTES * 6 + 3) + 2);
+    BUF_AUTO struct buf out = BUF_INIT(BOUND_TAGS * (BOUND_NAME_BYTES * 6 + 3) + 2);
     struct str texts[BOUND_TAGS];
     uint32_t count;
-    int rc;
 
-    rc = read_texts(value, "tags", BOUND_TAGS, BOUND_NAME_BYTES, arena, texts, &count, err);
-    if (rc < 0 || count == 0)
-        return rc;
+    TRY(read_texts(value, "tags", BOUND_TAGS, BOUND_NAME_BYTES, arena, texts, &count, err));
+    if (count == 0)
+        return 0;
     buf_byte(&out, '[');
     for (uint32_t i = 0; i < count; i++) {
         json_comma(&out);
@@ -220,10 +218,7 @@ int spec_read_tags(struct str value, struct arena *arena, struct task_input *inp
     }
     buf_byte(&out, ']');
     input->spec.tags = out.failed ? STR_NONE : arena_str(arena, buf_view(&out));
-    if (!input->spec.tags.data)
-        rc = spec_no_memory(err);
-    buf_deinit(&out);
-    return rc;
+    return input->spec.tags.data ? 0 : spec_no_memory(err);
 }
 
 int spec_read_hash_fields(struct str value, struct arena *arena, struct task_input *input,
@@ -231,11 +226,8 @@ int spec_read_hash_fields(struct str value, struct arena *arena, struct task_inp
 {
     struct str texts[SPEC_HASH_FIELDS_MAX] = {{0}};
     uint32_t count = 0;
-    int rc;
 
-    rc = read_texts(value, "hash_fields", SPEC_HASH_FIELDS_MAX, 0, arena, texts, &count, err);
-    if (rc < 0)
-        return rc;
+    TRY(read_texts(value, "hash_fields", SPEC_HASH_FIELDS_MAX, 0, arena, texts, &count, err));
     if (count == 0)
         return err_set_field(err, ERR_INVALID, "hash_fields",
                              "\"hash_fields\" names nothing, so that all tasks would be equal; "

@@ -60,14 +60,11 @@ int function_call_report(struct function_call *call, const struct report *report
         {"context", report->context, BOUND_METADATA_BYTES},
         {"tasks", report->tasks, PROCESS_CONTROL_LINE_BYTES},
     };
-    int rc = 0;
 
     if (report->op >= REPORT_COMPLETE)
         return err_set(err, ERR_INVALID, "An outcome is what the function returns.");
-    for (size_t i = 0; rc == 0 && i < sizeof values / sizeof *values; i++)
-        rc = check_json(values[i].name, values[i].value, values[i].bytes_max, err);
-    if (rc < 0)
-        return rc;
+    for (size_t i = 0; i < sizeof values / sizeof *values; i++)
+        TRY(check_json(values[i].name, values[i].value, values[i].bytes_max, err));
     if (stop_of(call) == STOP_LOST || stop_of(call) == STOP_CANCEL)
         return err_set(err, ERR_STALE_LEASE, "The task is not held any more; return soon.");
     call->run->report(call->run, report, true);
@@ -127,10 +124,7 @@ int function_call_spawn(struct function_call *call, struct str tasks, struct err
 
 int function_call_result(struct function_call *call, struct str result, struct err *err)
 {
-    int rc = check_json("result", result, BOUND_RESULT_BYTES, err);
-
-    if (rc < 0)
-        return rc;
+    TRY(check_json("result", result, BOUND_RESULT_BYTES, err));
     call->result = arena_str(call->run->arena, result);
     if (result.data && !call->result.data)
         return err_set(err, ERR_MEMORY, "Out of memory while keeping a result.");

@@ -82,12 +82,11 @@ static int take_members(struct context *ctx, const char *key, struct str value,
 {
     struct json_member member;
     struct json_iter iter;
-    int rc = 0;
 
     if (json_kind(value) != JSON_OBJECT)
         return wrong(ctx, key, "an object");
     json_begin(value, &iter);
-    while (rc == 0 && json_next_member(&iter, &member)) {
+    while (json_next_member(&iter, &member)) {
         const struct field *field = fields;
 
         while (field->key && !json_key_is(member.key, str_of(field->key)))
@@ -96,9 +95,9 @@ static int take_members(struct context *ctx, const char *key, struct str value,
             return err_set_field(ctx->err, ERR_INVALID, key,
                                  "The control line's '%s' has an unknown member '%.*s'.", key,
                                  member.key.len > 60 ? 60 : (int)member.key.len, member.key.data);
-        rc = field->parse(ctx, member.value);
+        TRY(field->parse(ctx, member.value));
     }
-    return rc;
+    return 0;
 }
 
 /* ---- fields ---- */
@@ -327,12 +326,11 @@ static int parse_object(struct context *ctx, struct str object)
     size_t count = json_count(object);
     struct json_member member;
     struct json_iter iter;
-    int rc = 0;
 
     if (count == 0)
         return err_set(ctx->err, ERR_INVALID, "A control line needs one key, such as 'progress'.");
     json_begin(object, &iter);
-    while (rc == 0 && json_next_member(&iter, &member)) {
+    while (json_next_member(&iter, &member)) {
         const struct field *field = find_line_field(member.key);
 
         if (!field)
@@ -343,9 +341,9 @@ static int parse_object(struct context *ctx, struct str object)
             return err_set_field(ctx->err, ERR_INVALID, field->key,
                                  "A control line's '%s' must stand alone; write one line each.",
                                  field->key);
-        rc = field->parse(ctx, member.value);
+        TRY(field->parse(ctx, member.value));
     }
-    return rc;
+    return 0;
 }
 
 /* Whether a line that is not JSON begins like one that would have said how the attempt ends. */

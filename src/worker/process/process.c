@@ -112,15 +112,11 @@ static int make_pipe(int *worker_end, int *shim_end, bool worker_reads, struct e
 
 static int make_pipes(struct run *run, int shim[SHIM_FD_COUNT], struct err *err)
 {
-    int rc = make_pipe(&run->input_fd, &shim[0], false, err);
-
-    for (int i = 0; rc == 0 && i < PROCESS_STREAM_COUNT; i++)
-        rc = make_pipe(&run->streams[i].fd, &shim[i + 1], true, err);
-    if (rc == 0)
-        rc = make_pipe(&run->command_fd, &shim[SHIM_FD_COMMAND], false, err);
-    if (rc == 0)
-        rc = make_pipe(&run->status_fd, &shim[SHIM_FD_STATUS], true, err);
-    return rc;
+    TRY(make_pipe(&run->input_fd, &shim[0], false, err));
+    for (int i = 0; i < PROCESS_STREAM_COUNT; i++)
+        TRY(make_pipe(&run->streams[i].fd, &shim[i + 1], true, err));
+    TRY(make_pipe(&run->command_fd, &shim[SHIM_FD_COMMAND], false, err));
+    return make_pipe(&run->status_fd, &shim[SHIM_FD_STATUS], true, err);
 }
 
 static int make_plan(const struct process_spec *spec, int *fd, struct err *err)

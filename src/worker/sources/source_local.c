@@ -75,7 +75,7 @@ static int fill_work(const struct claim_request *request, const struct claimed *
                                  .checkpoint = claimed->checkpoint,
                                  .data = claimed->data,
                                  .traceparent = claimed->traceparent};
-    struct buf json = BUF_INIT(JSON_BYTES_MAX);
+    BUF_AUTO struct buf json = BUF_INIT(JSON_BYTES_MAX);
     struct str data = claimed->data.data ? claimed->data : task->data;
 
     *work = (struct work){.id = task->id,
@@ -102,7 +102,6 @@ static int fill_work(const struct claim_request *request, const struct claimed *
         return 0;
     render_task(&json, task, &extra);
     work->json = json.failed ? STR_NONE : arena_str(arena, buf_view(&json));
-    buf_deinit(&json);
     return work->json.data ? 0 : err_set(err, ERR_MEMORY, "out of memory for a claimed task");
 }
 
@@ -219,7 +218,7 @@ static int local_report(struct source *source, const struct report *reports, uin
                         struct report_result *results, struct err *err)
 {
     struct source_local *local = local_of(source);
-    struct arena arena = ARENA_INIT(0);
+    ARENA_AUTO struct arena arena = ARENA_INIT(0);
     struct report *copies = arena_copy(&arena, reports, count * sizeof *reports);
     struct report_request request = {.base = {.kind = REQUEST_REPORT, .arena = &arena},
                                      .worker_id = current_id(local, &arena),
@@ -229,17 +228,14 @@ static int local_report(struct source *source, const struct report *reports, uin
     int rc;
 
     memset(results, 0, count * sizeof *results);
-    if (!copies) {
-        arena_deinit(&arena);
+    if (!copies)
         return err_set(err, ERR_MEMORY, "out of memory for a report");
-    }
     for (uint32_t i = 0; i < count; i++)
         drop_nulls(&copies[i]);
     engine_prepare_reports(local->engine, copies, count, results, &arena);
     rc = engine_call(local->engine, &request.base);
     if (rc < 0)
         *err = request.base.err;
-    arena_deinit(&arena);
     return rc;
 }
 
@@ -293,14 +289,13 @@ static int local_heartbeat(struct source *source, const struct held *held, uint3
 static int local_leave(struct source *source, struct err *err)
 {
     struct source_local *local = local_of(source);
-    struct arena arena = ARENA_INIT(0);
+    ARENA_AUTO struct arena arena = ARENA_INIT(0);
     struct leave_request request = {.base = {.kind = REQUEST_LEAVE, .arena = &arena},
                                     .worker_id = current_id(local, &arena)};
     int rc = engine_call(local->engine, &request.base);
 
     if (rc < 0)
         *err = request.base.err;
-    arena_deinit(&arena);
     return rc;
 }
 

@@ -391,7 +391,7 @@ static void read_result(struct str item, struct arena *arena, struct report_resu
 int remote_read_reports(struct str body, struct report_result *results, uint32_t count,
                         struct err *err)
 {
-    struct arena arena = ARENA_INIT(16 * 1024 * 1024);
+    ARENA_AUTO struct arena arena = ARENA_INIT(16 * 1024 * 1024);
     struct str items = STR_NONE;
     struct json_iter iter;
     struct str object;
@@ -405,7 +405,6 @@ int remote_read_reports(struct str body, struct report_result *results, uint32_t
         while (at < count && json_next_element(&iter, &item) && json_kind(item) == JSON_OBJECT)
             read_result(item, &arena, &results[at++]);
     }
-    arena_deinit(&arena);
     return at == count ? 0 : not_understood(err, "report");
 }
 
@@ -447,18 +446,14 @@ int remote_read_heartbeat(struct str body, const struct held *held, uint32_t cou
                           struct arena *arena, struct heartbeat_answer *answer, struct err *err)
 {
     struct str object;
-    int rc;
 
     *answer = (struct heartbeat_answer){0};
     if (!read_object(body, &object))
         return not_understood(err, "heartbeat");
-    rc = read_ids(object, "cancel", NULL, held, count, arena, &answer->cancel,
-                  &answer->cancel_count, err);
-    if (rc == 0)
-        rc = read_ids(object, "pause", NULL, held, count, arena, &answer->pause,
-                      &answer->pause_count, err);
-    if (rc == 0)
-        rc = read_ids(object, "lost", "lost_leases", held, count, arena, &answer->lost,
-                      &answer->lost_count, err);
-    return rc;
+    TRY(read_ids(object, "cancel", NULL, held, count, arena, &answer->cancel, &answer->cancel_count,
+                 err));
+    TRY(read_ids(object, "pause", NULL, held, count, arena, &answer->pause, &answer->pause_count,
+                 err));
+    return read_ids(object, "lost", "lost_leases", held, count, arena, &answer->lost,
+                    &answer->lost_count, err);
 }

@@ -81,7 +81,7 @@ static void ask_command(const struct handler_rule *rule, struct spawner *spawner
                         const struct uuid *task_id, struct str type, struct str task,
                         const atomic_int *stop, int wake_fd, struct validator_answer *answer)
 {
-    struct arena arena = ARENA_INIT(0);
+    ARENA_AUTO struct arena arena = ARENA_INIT(0);
     struct identity identity;
     struct process_spec spec = {.spawner = spawner,
                                 .command = rule->validate_command,
@@ -97,7 +97,6 @@ static void ask_command(const struct handler_rule *rule, struct spawner *spawner
 
     if (identity_of_rule(rule, &arena, &identity, &err) < 0) {
         no_answer(answer, err.text);
-        arena_deinit(&arena);
         return;
     }
     spec.identity = identity.ids;
@@ -112,7 +111,6 @@ static void ask_command(const struct handler_rule *rule, struct spawner *spawner
         judge_end(&result, answer);
         process_leftover_close(&result.leftover);
     }
-    arena_deinit(&arena);
 }
 
 /* ---- HTTP ---- */
@@ -129,7 +127,7 @@ static void split_url(struct str url, struct arena *arena, struct str *base, con
 
 static void copy_reason(struct str body, int status, struct validator_answer *answer)
 {
-    struct arena arena = ARENA_INIT(0);
+    ARENA_AUTO struct arena arena = ARENA_INIT(0);
     struct str value = json_kind(body) == JSON_OBJECT ? json_get(body, STR("reason")) : STR_NONE;
     struct str text = value.data && json_kind(value) == JSON_STRING ? json_string(value, &arena)
                                                                     : STR_NONE;
@@ -139,7 +137,6 @@ static void copy_reason(struct str body, int status, struct validator_answer *an
         snprintf(answer->reason, sizeof answer->reason, STR_FMT, STR_ARG(text));
     else
         snprintf(answer->reason, sizeof answer->reason, "its validator answered with %d", status);
-    arena_deinit(&arena);
 }
 
 /* 2xx says yes unless its body says {"valid":false}; 4xx says no; anything else is no answer. */
@@ -164,8 +161,8 @@ static void judge_reply(int status, struct str body, struct validator_answer *an
 static void ask_url(const struct handler_rule *rule, struct str task,
                     struct validator_answer *answer)
 {
-    struct buf response = BUF_INIT(RESPONSE_BYTES_MAX);
-    struct arena arena = ARENA_INIT(0);
+    BUF_AUTO struct buf response = BUF_INIT(RESPONSE_BYTES_MAX);
+    ARENA_AUTO struct arena arena = ARENA_INIT(0);
     struct http_client *client = NULL;
     struct err err = {0};
     const char *path;
@@ -181,8 +178,6 @@ static void ask_url(const struct handler_rule *rule, struct str task,
         judge_reply(status, buf_view(&response), answer);
     if (client)
         http_client_free(client);
-    buf_deinit(&response);
-    arena_deinit(&arena);
 }
 
 void validator_ask(const struct handler_rule *rule, struct spawner *spawner,

@@ -53,23 +53,20 @@ static int write_task(struct validators *validators, const struct uuid *id, stru
                       struct err *err)
 {
     struct store *store = engine_store(validators->engine);
-    struct arena arena = ARENA_INIT(0);
+    ARENA_AUTO struct arena arena = ARENA_INIT(0);
     struct task *task = NULL;
-    int rc = 0;
 
     if (!validators->reader)
         validators->reader = store->verbs->reader_open(store, err);
     if (!validators->reader)
         return -(int)err->code;
-    rc = store->verbs->read_task(validators->reader, id, &arena, &task, err);
-    if (rc == 0 && !task)
-        rc = err_set(err, ERR_NOT_FOUND, "the task is gone");
-    if (rc == 0)
-        render_task(out, task, NULL);
-    if (rc == 0 && out->failed)
-        rc = err_set(err, ERR_MEMORY, "out of memory for the task");
-    arena_deinit(&arena);
-    return rc;
+    TRY(store->verbs->read_task(validators->reader, id, &arena, &task, err));
+    if (!task)
+        return err_set(err, ERR_NOT_FOUND, "the task is gone");
+    render_task(out, task, NULL);
+    if (out->failed)
+        return err_set(err, ERR_MEMORY, "out of memory for the task");
+    return 0;
 }
 
 static void ask(struct validators *validators, const struct recovery_work *work,
@@ -77,7 +74,7 @@ static void ask(struct validators *validators, const struct recovery_work *work,
 {
     const struct validator_functions *functions = validators->functions;
     const struct settings *settings = atomic_load(&validators->settings);
-    struct buf task = BUF_INIT(TASK_BYTES_MAX);
+    BUF_AUTO struct buf task = BUF_INIT(TASK_BYTES_MAX);
     struct err err = {0};
 
     *answer = (struct validator_answer){.answered = false};
@@ -91,7 +88,6 @@ static void ask(struct validators *validators, const struct recovery_work *work,
     else
         answer->answered = answer->valid = true; /* it was taken away meanwhile */
     FAULT_POINT("recovery.validated");
-    buf_deinit(&task);
 }
 
 static void rest_until(struct validators *validators, int64_t until_us)
