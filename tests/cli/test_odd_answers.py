@@ -216,7 +216,7 @@ class OddContent(OddAnswersTest):
         self.assertLess(len(done.stderr), 520)
         self.answer({**task, "status": "running", "progress": "?"})
         done = self.perdura("task", "wait", NO_TASK, "--timeout", "10ms", code=1)
-        self.assertIn("has not ended yet, it is running", done.stderr)
+        self.assertIn("has not ended yet; it is running", done.stderr)
         self.answer({**task, "status": "completed", "result": None})
         self.assertEqual(self.perdura("task", "wait", NO_TASK).stdout, "")
         self.assertIn("half", self.on_terminal("task", "wait", NO_TASK, "--json"))

@@ -53,14 +53,11 @@ static void pause_ms(int64_t duration_ms)
 static int one_turn(struct client *client, struct str id, int64_t turn_ms, struct str *task)
 {
     char after[48];
-    int rc;
 
     snprintf(after, sizeof after, "/wait?timeout_ms=%lld", (long long)turn_ms);
-    rc = client_call(client, "GET", client_path(client->call, "/v1/tasks/", id, after), STR_NONE,
-                     turn_ms + MARGIN_MS, task);
-    if (rc == 0 && (!task->data || json_kind(*task) != JSON_OBJECT))
-        rc = err_set(&client->call->err, ERR_IO, "the server's answer is not a task");
-    return rc;
+    TRY(client_call(client, "GET", client_path(client->call, "/v1/tasks/", id, after), STR_NONE,
+                    turn_ms + MARGIN_MS, task));
+    return client_check_object(client, *task);
 }
 
 /* One waiting: the last state seen is kept outside the arena, which every turn empties. */
