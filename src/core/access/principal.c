@@ -1,0 +1,142 @@
+/* The rules about principals. Each is written once, here, and tested as a table. Pure; any
+ * thread. */
+#include "core/access/principal.h"
+
+static const char *const kind_words[PRINCIPAL_KIND_COUNT] = {
+    [PRINCIPAL_LOCAL] = "local",
+    [PRINCIPAL_ROOT] = "root",
+    [PRINCIPAL_TOKEN] = "token",
+    [PRINCIPAL_JWT] = "jwt",
+    [PRINCIPAL_CERTIFICATE] = "certificate",
+    [PRINCIPAL_PROXY] = "proxy",
+};
+
+const char *principal_kind_word(enum principal_kind kind)
+{
+    return kind_words[kind];
+}
+
+void principal_write_label(struct buf *out, const struct principal *principal)
+{
+    buf_text(out, kind_words[principal->kind]);
+    if (principal->kind == PRINCIPAL_LOCAL || principal->kind == PRINCIPAL_ROOT)
+        return;
+    buf_byte(out, ':');
+    buf_str(out, principal->name);
+}
+
+bool principal_allows(const struct principal *principal, enum scope scope)
+{
+    return scopes_allow(principal->scopes, scope);
+}
+
+bool principal_is_global(const struct principal *principal)
+{
+    return str_is(principal->namespace_name, ACCESS_ANY_NAMESPACE);
+}
+
+bool principal_enters(const struct principal *principal, struct str namespace_name)
+{
+    return principal_is_global(principal) || str_eq(principal->namespace_name, namespace_name);
+}
+
+enum row_access principal_row(const struct principal *principal, struct str owner, bool write)
+{
+    if (!principal->user_id.data || (owner.data && str_eq(owner, principal->user_id)))
+        return ROW_ALLOWED;
+    if (owner.data)
+        return ROW_HIDDEN;
+    return write ? ROW_READ_ONLY : ROW_ALLOWED;
+}
+
+bool name_list_has(const struct name_list *list, struct str name)
+{
+    for (uint32_t i = 0; i < list->count; i++)
+        if (settings_type_matches(list->names[i], name))
+            return true;
+    return list->count == 0;
+}
+
+/* "media*" is covered by "media*", "med*" and "*", not by "media". */
+static bool pattern_includes(struct str whole, struct str part)
+{
+    bool open = whole.len && whole.data[whole.len - 1] == '*';
+
+    if (open)
+        return str_starts(part, str_span(whole.data, whole.len - 1));
+    return str_eq(whole, part);
+}
+
+static bool list_includes_one(const struct name_list *whole, struct str part)
+{
+    for (uint32_t i = 0; i < whole->count; i++)
+        if (pattern_includes(whole->names[i], part))
+            return true;
+    return false;
+}
+
+bool name_list_includes(const struct name_list *whole, const struct name_list *part)
+{
+    if (whole->count == 0)
+        return true;
+    for (uint32_t i = 0; i < part->count; i++)
+        if (!list_includes_one(whole, part->names[i]))
+            return false;
+    return part->count > 0;
+}
+
+static int check_scopes(const struct principal *maker, const struct principal *made,
+                        struct err *err)
+{
+    for (int i = 0; i < SCOPE_COUNT; i++)
+        if ((made->scopes & SCOPE_BIT(i)) && !scopes_include(maker->scopes, SCOPE_BIT(i)))
+            return err_set_field(err, ERR_FORBIDDEN, "scopes",
+                                 "you cannot give the scope %s, because you do not have it",
+                                 scope_word((enum scope)i));
+    return 0;
+}
+
+static int check_list(const struct name_list *maker, const struct name_list *made,
+                      const char *field, struct err *err)
+{
+    if (name_list_includes(maker, made))
+        return 0;
+    return err_set_field(err, ERR_FORBIDDEN, field,
+                         "you can only give %s that your own credential is limited to", field);
+}
+
+int principal_check_grant(const struct principal *maker, const struct principal *made,
+                          struct err *err)
+{
+    if (!principal_enters(maker, made->namespace_name))
+        return err_set_field(err, ERR_FORBIDDEN, "namespace",
+                             "you cannot give access to the namespace " STR_FMT
+                             ", because you have none", STR_ARG(made->namespace_name));
+    TRY(check_scopes(maker, made, err));
+    if (maker->user_id.data && !str_eq(maker->user_id, made->user_id))
+        return err_set_field(err, ERR_FORBIDDEN, "user_id",
+                             "your own credential is limited to user " STR_FMT
+                             "; set user_id to that", STR_ARG(maker->user_id));
+    TRY(check_list(&maker->queues, &made->queues, "queues", err));
+    TRY(check_list(&maker->types, &made->types, "types", err));
+    TRY(check_list(&maker->categories, &made->categories, "categories", err));
+    if (maker->expires_at_us &&
+        (!made->expires_at_us || made->expires_at_us > maker->expires_at_us))
+        return err_set_field(err, ERR_FORBIDDEN, "expires_at",
+                             "what you make cannot outlive your own credential; set an earlier "
+                             "expires_at");
+    return 0;
+}
+
+int principal_refuse(const struct principal *principal, enum scope scope,
+                     struct str namespace_name, struct err *err)
+{
+    BUF_AUTO struct buf label = BUF_INIT(256);
+
+    principal_write_label(&label, principal);
+    return err_set(err, ERR_FORBIDDEN,
+                   STR_FMT " may not do this in namespace " STR_FMT ": it needs the scope %s (%s); "
+                   "ask someone with access:write for a token that has it",
+                   STR_ARG(str_cut(buf_view(&label), 120)),
+                   STR_ARG(str_cut(namespace_name, 80)), scope_word(scope), scope_text(scope));
+}

@@ -1,0 +1,70 @@
+/* Who asks, and what that allows: one struct for tokens, JWTs, certificates and people behind a
+ * proxy. The door (server/door) makes one per request; routes and the engine ask the functions
+ * below and decide nothing themselves. Pure; any thread. */
+#ifndef CORE_ACCESS_PRINCIPAL_H
+#define CORE_ACCESS_PRINCIPAL_H
+
+#include "core/access/scope.h"
+#include "core/settings.h"
+
+#define ACCESS_ANY_NAMESPACE "*"
+
+enum principal_kind {
+    PRINCIPAL_LOCAL,       /* no credential is asked for: loopback without tokens */
+    PRINCIPAL_ROOT,        /* PERDURA_TOKEN */
+    PRINCIPAL_TOKEN,       /* a row of api_tokens */
+    PRINCIPAL_JWT,
+    PRINCIPAL_CERTIFICATE,
+    PRINCIPAL_PROXY,
+    PRINCIPAL_KIND_COUNT
+};
+
+/* Names that count, each exact or a prefix ending in '*'. None listed = all count. */
+struct name_list {
+    const struct str *names;
+    uint32_t count;
+};
+
+struct principal {
+    enum principal_kind kind;
+    struct str name;           /* how people know it: the token's name, the subject, the SAN */
+    struct str id;             /* of a token: its 16 hex digits; else absent */
+    struct str namespace_name; /* "*" = every namespace */
+    scope_set scopes;
+    struct str user_id;        /* sees and changes rows of this user only; absent = of all */
+    struct name_list queues, types, categories; /* narrow enqueueing and work */
+    struct rate_rule rate;     /* of requests; count 0 = no limit */
+    int64_t expires_at_us;     /* 0 = never */
+};
+
+const char *principal_kind_word(enum principal_kind kind);
+/* "local", "root", "token:NAME", "jwt:NAME" …: what events, audit and metrics say. */
+void principal_write_label(struct buf *out, const struct principal *principal);
+
+bool principal_allows(const struct principal *principal, enum scope scope);
+bool principal_enters(const struct principal *principal, struct str namespace_name);
+/* Whether it may see and change what concerns all namespaces. */
+bool principal_is_global(const struct principal *principal);
+
+/* What a principal with a user_id may do with a row of that owner (absent = ownerless). */
+enum row_access {
+    ROW_ALLOWED,
+    ROW_HIDDEN,   /* another user's: as if it were not there */
+    ROW_READ_ONLY /* ownerless: it may be read, and a change is refused */
+};
+enum row_access principal_row(const struct principal *principal, struct str owner, bool write);
+
+bool name_list_has(const struct name_list *list, struct str name);
+/* Whether every name that `part` covers is covered by `whole`. */
+bool name_list_includes(const struct name_list *whole, const struct name_list *part);
+
+/* A credential can give no more than its maker has. ERR_FORBIDDEN names what is missing. */
+int principal_check_grant(const struct principal *maker, const struct principal *made,
+                          struct err *err);
+
+/* The refusal of a request that needs a scope the principal does not have: ERR_FORBIDDEN with a
+ * sentence that names scope and namespace and says how to get it. */
+int principal_refuse(const struct principal *principal, enum scope scope,
+                     struct str namespace_name, struct err *err);
+
+#endif
