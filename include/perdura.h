@@ -26,8 +26,8 @@
  *
  * DURABILITY. When pd_enqueue, pd_report, one of the controls or of planning returned 0, what it did is on disk.
  * When it returned an error, it was not done - but for PD_EUNAVAILABLE, PD_ETIMEOUT and PD_EIO from
- * a server, where the answer got lost and nobody knows; give tasks an idempotency_key and repeat
- * the call, and nothing happens twice.
+ * a server, where the answer got lost and the outcome is unknown. Give tasks an idempotency_key and
+ * repeat the call; nothing happens twice.
  *
  * THREADS. There is no global state: any number of handles may live in one process. A handle may be
  * used by any number of threads at once; calls block, and calls of several threads share commits.
@@ -40,11 +40,11 @@
  * for byte.
  *
  * STRUCTS begin with PD_..._INIT, which sets their size and makes the rest zero; zero means the
- * default. The size says which members the program knows, so that it goes on working with a later
- * libperdura, whose structs have more of them at their end. With an earlier one it works as long as
- * what that does not know is zero; PD_EINVALID otherwise. Of an array the size of the first element
- * counts for all. Structs without a size stay as they are. What the library hands out it may make
- * longer: use it where it is, by its pointer. */
+ * default. The size says which members the program knows, so that the program keeps working with a
+ * later libperdura, whose structs have more members at their end. With an earlier one it works as
+ * long as what that does not know is zero; PD_EINVALID otherwise. Of an array the size of the first
+ * element counts for all. Structs without a size stay as they are. What the library hands out it
+ * may make longer: use it where it is, by its pointer. */
 #ifndef PERDURA_H
 #define PERDURA_H
 
@@ -248,7 +248,7 @@ struct pd_result {
     int64_t retry_count;
     int64_t version;         /* greater after every change */
     int64_t created_at_us;
-    int64_t started_at_us;   /* of the last attempt; 0 = never, so below */
+    int64_t started_at_us;   /* of the last attempt; 0 = never, here and below */
     int64_t completed_at_us;
     const char *status_word; /* "completed" */
     const char *type;
@@ -277,7 +277,7 @@ PD_API int pd_cancel(struct pd *pd, const char *id);  /* a running handler is as
 PD_API int pd_retry(struct pd *pd, const char *id);   /* an ended one runs again */
 PD_API int pd_pause(struct pd *pd, const char *id);   /* a running one at its next checkpoint */
 PD_API int pd_resume(struct pd *pd, const char *id);
-/* An orphaned or partial one, or one whose handler gives no sign, goes on from its checkpoint. */
+/* Resumes an orphaned or partial task, or one whose handler is silent, from its checkpoint. */
 PD_API int pd_recover(struct pd *pd, const char *id);
 PD_API int pd_prioritize(struct pd *pd, const char *id, int priority);
 PD_API int pd_delete(struct pd *pd, const char *id);  /* an ended one, with all that belongs to it */
@@ -346,7 +346,7 @@ enum pd_outcome {
 };
 
 /* Does one attempt of a task. It may run several times for one task - after a crash, a lost
- * connection, a retry - so it goes on from its checkpoint, and what it does to the world should be
+ * connection, a retry - so it should resume from its checkpoint, and its side effects should be
  * safe to repeat. A function cannot be killed: long ones ask pd_task_cancelled now and then. */
 typedef int pd_handler(struct pd_task *task, void *ctx);
 
@@ -402,7 +402,7 @@ PD_API void pd_worker_free(struct pd_worker *worker);
 enum {
     PD_VALID = 0,
     PD_REFUSED = 1,  /* reason says why */
-    PD_ASK_LATER = 2 /* as often as need be; at most three times where somebody asked for it */
+    PD_ASK_LATER = 2 /* as often as needed; at most three times when the recovery was requested */
 };
 typedef int pd_validate(const char *task_id, const char *task, void *ctx, char *reason,
                         size_t reason_bytes);
@@ -411,7 +411,7 @@ typedef int pd_validate(const char *task_id, const char *task, void *ctx, char *
  *
  * Register them right after pd_open, before the first worker or consumer: tasks that an earlier run
  * of the program lost are put back when that starts (or a lease after pd_open, if none does), and
- * whoever is registered by then is asked. */
+ * the library asks the validators that are registered by then. */
 PD_API int pd_validator(struct pd *pd, const char *type, pd_validate *validate, void *ctx);
 
 /* What the handler sees; texts live until it returns. */
@@ -422,7 +422,7 @@ PD_API const char *pd_task_payload(struct pd_task *task); /* JSON, "null" when t
 PD_API const char *pd_task_data(struct pd_task *task);    /* JSON; with "dependencies" and "children"
                                                              holding their results */
 PD_API const char *pd_task_metadata(struct pd_task *task);
-PD_API const char *pd_task_correlation_id(struct pd_task *task); /* NULL = none, so below */
+PD_API const char *pd_task_correlation_id(struct pd_task *task); /* NULL = none, here and below */
 PD_API const char *pd_task_traceparent(struct pd_task *task); /* W3C trace context for its calls */
 PD_API const char *pd_task_tracestate(struct pd_task *task);
 PD_API int64_t pd_task_attempt(struct pd_task *task);     /* 1 = the first */

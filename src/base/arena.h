@@ -1,5 +1,5 @@
 /* Memory that is freed all at once: one arena per request, execution or tick.
- * Not thread-safe; whoever holds the arena owns everything in it. */
+ * Not thread-safe; the holder of the arena owns everything in it. */
 #ifndef BASE_ARENA_H
 #define BASE_ARENA_H
 

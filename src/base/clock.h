@@ -1,6 +1,6 @@
-/* Time in microseconds since 1970 UTC. Below the loops nobody asks for the time: it is handed in.
- * The engine clock starts at the later of the wall and the last stored time and then follows
- * CLOCK_BOOTTIME, so that a step of the wall neither ends nor prolongs a lease. */
+/* Time in microseconds since 1970 UTC. Code below the loops never reads the clock: callers pass the
+ * time in. The engine clock starts at the later of the wall and the last stored time and then
+ * follows CLOCK_BOOTTIME, so that a step of the wall neither ends nor prolongs a lease. */
 #ifndef BASE_CLOCK_H
 #define BASE_CLOCK_H
 

@@ -14,8 +14,8 @@ void hash_hex(const uint8_t *data, size_t len, char *out); /* 2 * len + 1 bytes 
 bool hash_from_hex(struct str hex, uint8_t *out, size_t len);
 bool hash_equal_secret(struct str a, struct str b); /* time depends on lengths only */
 void hash_random(void *out, size_t len);            /* from the kernel; never fails */
-/* SipHash-1-3, for tables: with a secret seed nobody can choose keys that collide. Equal for equal
- * bytes and seed on every machine. */
+/* SipHash-1-3, for tables: with a secret seed, an attacker cannot choose keys that collide. Equal
+ * for equal bytes and seed on every machine. */
 uint64_t hash_bytes64(const void *data, size_t len, uint64_t seed);
 
 /* A hash over several parts in one go; whatever failed on the way shows at the end. */

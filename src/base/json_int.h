@@ -1,4 +1,4 @@
-/* What the json_*.c files share and nobody else includes: walking over string content, the set of
+/* Shared by the json_*.c files only: walking over string content, the set of
  * keys that finds duplicates, and decimal numbers without the C library's locale. Any thread. */
 #ifndef BASE_JSON_INT_H
 #define BASE_JSON_INT_H
@@ -77,7 +77,7 @@ struct json_keys {
     uint32_t count;
     uint32_t cap;
     bool seeded;
-    uint64_t seed;      /* secret, so that nobody can choose colliding keys */
+    uint64_t seed;      /* secret, so that a client cannot choose colliding keys */
     struct buf scratch; /* a decoded key */
     struct json_key local[JSON_KEYS_LOCAL]; /* no malloc for what people usually send */
 };

@@ -1,6 +1,6 @@
 /* One line, one write: lines of several threads do not mix. A value longer than 1 KiB is cut, and a
  * line that is still too long loses its last pairs, so that every line stays whole and valid.
- * A log that cannot be written is not an error of whoever logs. Any thread. */
+ * A failed write to the log is not an error for the caller. Any thread. */
 #include "base/log.h"
 
 #include "base/clock.h"

@@ -1,5 +1,5 @@
-/* A connected datagram socket. What cannot be told is not told: the manager has time-outs of its
- * own. Any thread. */
+/* A connected datagram socket. A message that cannot be sent is dropped: the manager has its own
+ * time-outs. Any thread. */
 #include "base/notify.h"
 
 #include "base/str.h"
@@ -47,7 +47,7 @@ static int64_t watchdog_of_environment(void)
     if (!period.data || !str_to_int64(period, &us) || us <= 0)
         return 0;
     if (pid.data && (!str_to_int64(pid, &number) || number != (int64_t)getpid()))
-        return 0; /* meant for somebody else */
+        return 0; /* meant for another process */
     return us;
 }
 

@@ -1,4 +1,4 @@
-/* What the service manager is told (sd_notify's protocol: a datagram to $NOTIFY_SOCKET). Without
+/* Messages to the service manager (sd_notify's protocol: a datagram to $NOTIFY_SOCKET). Without
  * such a socket nothing happens. Any thread; never blocks. */
 #ifndef BASE_NOTIFY_H
 #define BASE_NOTIFY_H
@@ -6,7 +6,7 @@
 #include <stdint.h>
 
 struct notify {
-    int fd;              /* -1 = nobody wants to know */
+    int fd;              /* -1 = no manager listens */
     int64_t watchdog_us; /* a sign of life is expected this often; 0 = not */
 };
 

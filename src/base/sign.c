@@ -1,5 +1,5 @@
 /* Ed25519 by OpenSSL. The file of a key is its seed in hex and a newline; it is written beside its
- * name and put there by a hard link, which fails where somebody else was faster. Any thread. */
+ * name and put there by a hard link, which fails if another process was faster. Any thread. */
 #include "base/sign.h"
 
 #include "base/hash.h"
@@ -122,7 +122,8 @@ int sign_key_load(const char *path, bool may_link, struct sign_key **key, struct
     return rc;
 }
 
-/* The folder's entry is made durable too: a signature nobody can make again is worth nothing. */
+/* The folder's entry is made durable too: a key that is lost after a crash makes its signatures
+ * worthless. */
 static void sync_folder(const char *path)
 {
     char folder[PATH_BYTES];

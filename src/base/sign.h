@@ -1,6 +1,6 @@
 /* Ed25519 signatures (OpenSSL): a key pair from a seed of 32 bytes, and the file such a seed is
- * kept in, readable by its owner only. What is signed and why is the caller's. Any thread; a key
- * belongs to whoever made it. */
+ * kept in, readable by its owner only. The caller decides what is signed and why. Any thread; a key
+ * belongs to the caller that made it. */
 #ifndef BASE_SIGN_H
 #define BASE_SIGN_H
 
@@ -19,7 +19,7 @@ void sign_key_free(struct sign_key *key);
 
 /* *key is NULL when the file is not there; one that others may read becomes its owner's alone
  * first, and is refused where that cannot be; so is one that holds no seed. may_link: path may be a
- * symbolic link, and the file it leads to is meant; for names that somebody chose. */
+ * symbolic link, and its target is used; for names that the user chose. */
 int sign_key_load(const char *path, bool may_link, struct sign_key **key, struct err *err);
 /* Makes a new one and its file, which appears whole or not at all; ERR_CONFLICT when there is one
  * by now. */

@@ -1,5 +1,5 @@
 /* Borrowed text: a pointer and a length, not necessarily NUL-terminated.
- * The one string type of the project; whoever hands it out says how long it lives. */
+ * The one string type of the project; the function that returns one says how long it lives. */
 #ifndef BASE_STR_H
 #define BASE_STR_H
 

@@ -5,7 +5,7 @@
 #include "calendar/civil.h"
 #include "calendar/words.h"
 
-#define TIMES_LISTED_MAX 6 /* more times than these are told as a rule */
+#define TIMES_LISTED_MAX 6 /* longer lists are described as a rule */
 #define ALL_60 ((UINT64_C(1) << 60) - 1)
 #define ALL_HOURS 0xffffffu
 #define ALL_DAYS 0xfffffffeu

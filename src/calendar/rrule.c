@@ -328,7 +328,7 @@ static void fill_from_start(struct rrule *rule)
                                                           : (UINT64_C(1) << 60) - 1;
 }
 
-/* COUNT becomes the instant of the last one, so that nobody ever has to count again. */
+/* COUNT becomes the instant of the last occurrence, so that it never has to be counted again. */
 static int count_out(struct rrule *rule, struct err *err)
 {
     int64_t steps_left = COUNT_STEPS_MAX;

@@ -128,7 +128,7 @@ static int take_changes(const struct block *block, struct zone *zone, struct err
     return 0;
 }
 
-/* Where both fall on one instant, daylight time goes on: that is how a rule says "all year". */
+/* When both fall on one instant, daylight time continues: that is how a rule says "all year". */
 static void append_year(struct zone *zone, const struct zone_rule *rule, int32_t year,
                         int64_t after_s, uint16_t first_type)
 {

@@ -1,6 +1,6 @@
 /* The cache of zones. One lock around everything: a hit is a look into a map, and a miss or a check
- * reads a small file that the system has in memory. A zone is replaced, never changed; whoever
- * holds the old one keeps it until it is given back. */
+ * reads a small file that the system has in memory. A zone is replaced, never changed; a holder of
+ * the old one keeps it until it gives it back. */
 #include "calendar/zones.h"
 
 #include "base/map.h"
@@ -98,8 +98,8 @@ static bool mark_eq(const struct mark *a, const struct mark *b)
            a->changed.tv_nsec == b->changed.tv_nsec;
 }
 
-/* Reads the zone of an entry (again). What was there before is let go also when the new file cannot
- * be read: to go on with rules that are no longer the system's would be wrong in silence. */
+/* Reads the zone of an entry (again). The old zone is dropped even when the new file cannot be
+ * read: rules that are no longer the system's would give wrong times silently. */
 static void entry_read(struct zones *zones, struct entry *entry)
 {
     struct zone *zone = NULL;
@@ -147,7 +147,7 @@ static void forget_one(struct zones *zones)
     entry_free(oldest);
 }
 
-/* Names that never were a zone are not kept: anybody can think of some. */
+/* Names that never were a zone are not cached: a client could invent any number of them. */
 static int entry_add(struct zones *zones, struct str name, int64_t now_us, struct entry **added,
                      struct err *err)
 {
@@ -177,7 +177,7 @@ static int entry_add(struct zones *zones, struct str name, int64_t now_us, struc
 }
 
 /* A file that is there and cannot be read (rights, a loop of links, a bad disk) is a fault of that
- * zone, as one that is gone: not of whoever asked, and not of anybody else. */
+ * zone, like a missing file: not of the caller, and not of other zones. */
 static int refuse(struct str name, const struct err *why, struct err *err)
 {
     struct err read = *why;

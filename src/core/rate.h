@@ -16,7 +16,7 @@ struct rate_mark {
     int64_t count;
 };
 
-/* All zeros is a bucket that nobody has used yet: it is full. A bucket outlives changes of its
+/* All zeros is a bucket that has not been used yet: it is full. A bucket outlives changes of its
  * rule. */
 struct bucket {
     int64_t tokens;     /* microtokens, of rules with a burst */

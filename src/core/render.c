@@ -244,7 +244,7 @@ static void task_extra(struct buf *out, const struct task *task, const struct re
         PUT(out, ",\"payload_differs\":true");
     if (!extra->claimed)
         return;
-    INT(out, "lease_token", task->lease.token); /* nobody else is shown it */
+    INT(out, "lease_token", task->lease.token); /* shown to its holder only */
     INT(out, "lease_ms", extra->lease_ms);
     INT(out, "attempt", task->counts.attempts);
     PUT(out, ",\"checkpoint\":");

@@ -1,5 +1,5 @@
 /* What the configuration says, after flags, environment, file and defaults were joined. Filled by
- * cli/config, read by everybody below; nobody changes it after the start. Pure data. */
+ * cli/config, read by everything below; it does not change after the start. Pure data. */
 #ifndef CORE_SETTINGS_H
 #define CORE_SETTINGS_H
 
@@ -25,7 +25,7 @@ struct handler_rule {
     struct str user;           /* whom the command runs as, a name or a number; absent = as we do */
     struct str group;          /* absent = the user's */
     struct str directory;      /* working directory of the command, absent = the worker's */
-    int64_t timeout_ms;        /* -1 = not set, so below */
+    int64_t timeout_ms;        /* -1 = not set, here and below */
     int64_t grace_ms;
     int64_t max_retries;
     int64_t retry_delay_ms;
@@ -34,7 +34,7 @@ struct handler_rule {
     enum retry_policy retry_policy;
     bool hash_input;           /* A3: idempotent by input hash for the whole type */
     int64_t output_bytes_max;  /* stdout + stderr kept as logs per run; -1 = default */
-    int64_t memory_bytes_max;  /* of each process of the command; 0 = no limit, so below */
+    int64_t memory_bytes_max;  /* of each process of the command; 0 = no limit, here and below */
     int64_t file_bytes_max;    /* of each file it writes */
     int64_t processes_max;     /* of the user it runs as */
     int64_t retention_ms;      /* ended tasks of this type are kept this long; -1 = not set */
@@ -168,7 +168,7 @@ struct settings {
     uint32_t redact_count;
     struct str backup_dir;    /* folder POST /v1/backup writes into; absent = it writes nothing */
     struct str on_no_handler; /* of a type no live worker has: "wait" or "fail" */
-    int64_t unclaimed_after_ms; /* a task due for this long that nobody can take is an alert */
+    int64_t unclaimed_after_ms; /* a task due for this long that no worker can take is an alert */
     struct str pooler; /* "transaction": PgBouncer in that mode is between us and PostgreSQL */
 };
 

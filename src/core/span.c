@@ -62,7 +62,7 @@ static void write_attributes(struct buf *out, const struct span *span)
     buf_byte(out, ']');
 }
 
-/* A cancelled run is neither: somebody wanted it so. */
+/* A cancelled run is neither: it was cancelled on purpose. */
 static void write_status(struct buf *out, const struct span *span)
 {
     if (span->kind != SPAN_RUN || span->outcome == EXECUTION_CANCELLED)

@@ -9,7 +9,7 @@
 
 #define TRACE_PARENT_BYTES 55  /* 00-(32 digits)-(16 digits)-(2 digits) */
 #define TRACE_PARENT_BYTES_MAX 512 /* of a version to come, which may say more behind these */
-#define TRACE_STATE_BYTES 512  /* W3C asks everybody to pass on at least so many */
+#define TRACE_STATE_BYTES 512  /* W3C asks every participant to pass on at least so many */
 #define TRACE_RATIO_ALL 1000000 /* tracing.ratio is kept in millionths */
 
 struct trace_context {

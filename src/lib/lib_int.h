@@ -1,4 +1,4 @@
-/* What the files of the library share and nobody else includes. A handle has a side: the engine in
+/* Shared by the files of the library only. A handle has a side: the engine in
  * this process (lib_local.c) or a server (lib_remote.c); everything above goes by its verbs. */
 #ifndef LIB_LIB_INT_H
 #define LIB_LIB_INT_H

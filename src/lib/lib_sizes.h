@@ -8,7 +8,7 @@ struct lib_sized {
     const char *name;
     const char *init; /* the macro it begins with */
     size_t bytes;     /* as it is here */
-    size_t min;       /* up to the member that nobody can do without */
+    size_t min;       /* up to the last required member */
 };
 
 extern const struct lib_sized lib_sized_options;

@@ -104,9 +104,9 @@ struct http_server *http_server_open(struct loop *loop, const char *address,
                                      const struct http_limits *limits, http_handler *handler,
                                      void *ctx, struct log *log, struct err *err);
 /* Asked before any body of a stranger is read, and before one of more than HTTP_ADMIT_BODY_BYTES
- * (or of unknown length) of all others, so that nobody fills the memory for bodies who may not ask.
- * False: the handler gets the request at once, without its body, which is read and dropped, and the
- * connection closes behind the answer. Only the head can be looked at. */
+ * (or of unknown length) of all others, so that a client without permission cannot fill the memory
+ * for bodies. False: the handler gets the request at once, without its body, which is read and
+ * dropped, and the connection closes behind the answer. Only the head can be looked at. */
 #define HTTP_ADMIT_BODY_BYTES (64 * 1024)
 typedef bool http_admit(void *ctx, struct http_exchange *exchange);
 void http_server_set_admit(struct http_server *server, http_admit *admit);
@@ -158,8 +158,8 @@ void http_reply(struct http_exchange *exchange, int status, const char *content_
 void http_reply_buf(struct http_exchange *exchange, int status, const char *content_type,
                     struct buf *body);
 
-/* Asks to be told, once and never from inside a call of this header, when the client has left
- * before the answer. The exchange still has to be replied to (or its stream ended). */
+/* Calls fn, once and never from inside a call of this header, when the client has left before the
+ * answer. The exchange still has to be replied to (or its stream ended). */
 void http_on_gone(struct http_exchange *exchange, void (*fn)(void *ctx), void *ctx);
 bool http_is_gone(const struct http_exchange *exchange);
 

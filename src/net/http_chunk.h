@@ -30,7 +30,7 @@ struct http_chunk {
     uint64_t left_bytes;  /* of the current chunk; the size while it is being read */
 };
 
-#define HTTP_CHUNK_EXTRA_BYTES_MAX 8192 /* nobody uses them; they only carry attacks */
+#define HTTP_CHUNK_EXTRA_BYTES_MAX 8192 /* clients do not use them; they only carry attacks */
 
 /* Consumes bytes up to the end of the body and appends the data to body. *used says how many. 0, or
  * negative: malformed, or larger than body_bytes_max. Done when chunk->state says so. */

@@ -74,8 +74,8 @@ static void count_unsent(struct http_exchange *exchange, size_t bytes)
     exchange->server->unsent_bytes += bytes;
 }
 
-/* Answers that nobody takes must not fill the memory: whoever blocks longest is cut off in the next
- * turn. Who reads at all is not blocked for long. */
+/* Answers that clients do not read must not fill the memory: the connection blocked longest is
+ * closed in the next turn. A client that reads at all is not blocked for long. */
 static void limit_unsent(struct http_server *server)
 {
     while (server->unsent_bytes > server->limits.unsent_bytes_max) {

@@ -1,5 +1,5 @@
 /* Inside of the HTTP server, shared by http_server.c (listening, deadlines), http_connection.c (the
- * way of one connection) and http_reply.c (answers). Nobody else includes it. Loop thread only.
+ * way of one connection) and http_reply.c (answers). Not included by other files. Loop thread only.
  *
  * A connection owns one exchange at a time, embedded in it. Memory is freed in one place,
  * http_connection_settle, which runs when no caller of ours still holds the connection. What cannot
@@ -108,7 +108,7 @@ void http_connection_settle(struct http_exchange *exchange);
 void http_connection_cut(struct http_exchange *exchange);
 /* Answers an error and closes. */
 void http_connection_refuse(struct http_exchange *exchange, const struct err *err);
-/* Drops everything without a word to anybody. */
+/* Drops everything without an answer or a callback. */
 void http_connection_free(struct http_exchange *exchange);
 void http_connection_set_phase(struct http_exchange *exchange, enum http_phase phase);
 void http_connection_make_ready(struct http_exchange *exchange);
@@ -125,7 +125,7 @@ static inline bool http_phase_is_open(enum http_phase phase)
 
 /* Puts bytes behind the unsent ones. */
 void http_connection_queue(struct http_exchange *exchange, const void *data, size_t len);
-/* The answer is queued: forgets the request and goes on with the connection. */
+/* The answer is queued: forgets the request and continues with the connection. */
 void http_connection_end_exchange(struct http_exchange *exchange);
 
 /* http_server.c */

@@ -36,7 +36,8 @@ void http_address_of(const struct sockaddr_storage *from, struct http_address *a
 bool http_peers_add(struct http_peers *peers, struct http_exchange *exchange);
 void http_peers_remove(struct http_peers *peers, struct http_exchange *exchange);
 
-/* Who leaves when one more stranger comes from that address: NULL when nobody has to. */
+/* The connection to close when one more stranger comes from that address; NULL when there is
+ * room. */
 struct http_exchange *http_peers_surplus(struct http_peers *peers,
                                          const struct http_address *address,
                                          const struct http_limits *limits);

@@ -1,6 +1,6 @@
 /* What goes out: replies, errors and streams. The head is written straight into the output buffer;
- * by default it says Content-Type, Content-Length, nosniff, that other origins may not use it and
- * nobody may keep it, and Connection when that closes. */
+ * by default it has Content-Type, Content-Length, nosniff, a refusal to other origins and to
+ * caches, and Connection when that closes. */
 #include "net/http_connection.h"
 
 #include <event2/buffer.h>

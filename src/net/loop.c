@@ -1,6 +1,7 @@
-/* The event loop. Posted items form a lock-free stack; whoever finds it empty writes the eventfd,
- * and the loop takes the whole stack at once and runs it in the order of posting. The eventfd is
- * read before the stack is taken: a post that comes in between only causes an idle wake-up. */
+/* The event loop. Posted items form a lock-free stack; a thread that finds it empty writes the
+ * eventfd, and the loop takes the whole stack at once and runs it in the order of posting. The
+ * eventfd is read before the stack is taken: a post that comes in between only causes an idle
+ * wake-up. */
 #include "net/loop.h"
 
 #include <errno.h>

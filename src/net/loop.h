@@ -13,7 +13,7 @@ struct loop;
 struct loop_timer;
 
 /* Work for the loop thread, embedded in the caller's struct so that posting cannot fail. It may be
- * freed or posted again from inside `run`, and by nobody between loop_post and `run`. */
+ * freed or posted again from inside `run`, but not between loop_post and `run`. */
 struct loop_item {
     struct loop_item *next;
     void (*run)(struct loop_item *item);

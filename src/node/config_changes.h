@@ -8,7 +8,7 @@
 
 struct config_reader {
     bool runs_handlers; /* a worker, or a server with a pool */
-    bool has_queues;    /* it was told on the command line which queues it serves */
+    bool has_queues;    /* the command line names the queues it serves */
     bool has_store;     /* a server */
 };
 

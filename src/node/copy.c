@@ -1,5 +1,5 @@
 /* Moves everything from one store to another: table by table, a batch of rows and a note of how far
- * it has come in one transaction of the target, so that a run that was killed is gone on with.
+ * it has come in one transaction of the target, so that the next run continues one that was killed.
  * Then both are compared (copy_compare.c), and only then the target may be served. A move keeps
  * everything that work under way depends on: ids, keys, lease tokens, the store's epoch. One
  * thread. */
@@ -145,7 +145,7 @@ static int read_place(const struct copy *copy, struct str text, struct arena *ar
     return 0;
 }
 
-/* ---- beginning, or going on ---- */
+/* ---- beginning, or continuing ---- */
 
 /* In a transaction of the target, which loses what every new store begins with. */
 static int require_empty(struct copy *copy, struct err *err)
@@ -352,7 +352,8 @@ static int open_source(struct copy *copy, const struct copy_request *request, st
 }
 
 /* A second copy would be one more store that believes the same leases, so no target is made for it.
- * A run that was stopped after it had marked the source goes on: its target has the note of it. */
+ * A run that was stopped after it had marked the source continues: its target has the note of
+ * it. */
 static int open_target(struct copy *copy, struct arena *arena, struct err *err)
 {
     const struct copy_request *request = copy->request;

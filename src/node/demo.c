@@ -6,10 +6,10 @@
 static const char hello_script[] = "echo 'hello from a shell script'; "
                                    "echo '{\"result\":{\"greeting\":\"hello\"}}' >&3";
 
-/* Goes on where its checkpoint says: kill the server in the middle and start it again. */
+/* Continues from its checkpoint: kill the server in the middle and start it again. */
 static const char long_script[] =
     "step=${PERDURA_CHECKPOINT#step-}; step=${step:-0}; "
-    "echo \"going on from step $step\"; "
+    "echo \"continuing from step $step\"; "
     "while [ \"$step\" -lt 20 ]; do step=$((step + 1)); sleep 1; echo \"step $step of 20\"; "
     "echo \"{\\\"checkpoint\\\":{\\\"name\\\":\\\"step-$step\\\",\\\"progress\\\":$((step * 5)),"
     "\\\"data\\\":{\\\"step\\\":$step}}}\" >&3; done; "

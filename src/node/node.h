@@ -109,8 +109,8 @@ int node_verify(const struct settings *settings, const struct verify_request *re
 /* backup: a consistent copy of the store in file, which must not exist yet. */
 int node_backup(const struct settings *settings, struct str file, int64_t *bytes, struct err *err);
 
-/* copy: moves everything from one store to another of any kind; nobody may have them open. Goes on
- * where a run before was stopped. */
+/* copy: moves everything from one store to another of any kind; no other process may have them
+ * open. Continues where an earlier run stopped. */
 struct copy_request {
     struct str from;
     struct str to; /* made if it is not there; empty, or what a run before left */
@@ -178,7 +178,7 @@ struct bench_report {
     uint32_t rows_count;
 };
 
-/* step is called before each measurement, so that somebody sees that it goes on. */
+/* step is called before each measurement, so that the caller can show progress. */
 int node_bench(const struct settings *settings, const struct bench_request *request,
                void (*step)(void *ctx, const char *name), void *step_ctx, struct arena *arena,
                struct bench_report *report, struct err *err);
@@ -188,7 +188,7 @@ struct command_risks {
     uint32_t commands;   /* handlers that are commands */
     uint32_t shared;     /* of them, run as this process's own user */
     bool is_root;        /* who is root */
-    bool is_open;        /* and whoever reaches the API needs no token to start them */
+    bool is_open;        /* and clients of the API need no token to start them */
     bool is_readable;    /* they can read this program, so its memory from exec to main */
     struct str files;    /* secrets in files that those can read; absent = none */
     struct str refusal;  /* why a user cannot be changed to; absent = all can */

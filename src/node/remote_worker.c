@@ -123,7 +123,7 @@ static void reload(struct remote *remote)
                 err.code == ERR_NONE ? "" : err.text);
 }
 
-/* With signs of life in between, where somebody wants them. */
+/* With watchdog messages in between, if the service manager wants them. */
 static int wait_for_end(struct remote *remote)
 {
     const struct notify *notify = &remote->notify;
@@ -162,8 +162,8 @@ static struct worker *connect_worker(struct remote *remote, struct source *sourc
     return NULL;
 }
 
-/* While the worker stops. A second word is from somebody in a hurry: handlers are killed and their
- * tasks given back. A third one does not want to wait for that either. */
+/* While the worker stops. A second signal means hurry: handlers are killed and their tasks given
+ * back. A third one skips that wait too. */
 static void *hurry(void *ctx)
 {
     struct remote *remote = ctx;

@@ -30,7 +30,7 @@
 #define RESTART_BYTES_MAX 4096
 #define DRAIN_US (2 * CLOCK_SECOND_US) /* requests under way when the server stops */
 
-/* The configuration is read again on a thread of its own: the loop goes on serving meanwhile. */
+/* A separate thread reads the configuration again; the loop keeps serving meanwhile. */
 struct reload {
     const struct node_config *source;
     pthread_t thread;
@@ -81,7 +81,7 @@ static void on_spans(void *ctx, const struct span *spans, uint32_t count)
 }
 
 /* Nothing may be served after the store failed: the next start recovers, or refuses a schema that
- * somebody changed. */
+ * was changed. */
 static void on_fatal(void *ctx, const struct err *reason)
 {
     struct node *node = ctx;
@@ -172,7 +172,7 @@ static void on_workers_stopped(struct loop_item *item)
     server_stop(atomic_load(&node->server), node->stop_signals > 1 ? 0 : DRAIN_US, on_closed, node);
 }
 
-/* Waits for the handlers on a thread of its own: the loop goes on serving meanwhile. */
+/* Waits for the handlers on a separate thread; the loop keeps serving meanwhile. */
 static void *stop_workers(void *ctx)
 {
     struct node *node = ctx;
@@ -190,8 +190,8 @@ static void *stop_workers(void *ctx)
     return NULL;
 }
 
-/* Once: handlers get their time. Twice: they are killed and their tasks given back. A third time
- * somebody does not want to wait for that either; nothing acknowledged is lost. */
+/* Once: handlers get their time. Twice: they are killed and their tasks given back. Three times:
+ * the server does not wait for that either. Nothing acknowledged is lost. */
 static void on_signal(int signo, void *ctx)
 {
     struct node *node = ctx;
@@ -336,7 +336,7 @@ static void on_reloaded(struct loop_item *item)
         (struct node *)(void *)((char *)item - offsetof(struct node, reload.over));
 
     if (node->stop_signals)
-        return; /* whoever stops the workers waits for the thread */
+        return; /* the code that stops the workers waits for the thread */
     pthread_join(node->reload.thread, NULL);
     node->reload.runs = false;
     if (node->reload.fresh) {

@@ -161,7 +161,7 @@ int serve_stores_start_helpers(struct serve_stores *stores, struct err *err)
         if (!webhooks)
             return -(int)err->code;
         atomic_store(&stores->list[i].webhooks, webhooks);
-        webhooks_wake(webhooks); /* what was committed before it could be told */
+        webhooks_wake(webhooks); /* for what was committed before it existed */
         TRY(start_validators(&stores->list[i], err));
     }
     return 0;

@@ -24,7 +24,8 @@ struct serve_store {
 };
 
 struct serve_stores {
-    struct engine_config config; /* with its callbacks: everybody's but on_outbox and on_recovery */
+    struct engine_config config; /* with its callbacks, shared by all stores but on_outbox and
+                                  * on_recovery */
     _Atomic(const struct settings *) settings; /* those in force */
     struct arena arena;
     struct str secret;          /* signs callbacks; of the main store */

@@ -5,7 +5,7 @@
 
 #include "base/clock.h"
 
-#define NOBODY "-" /* no id of a worker is this short */
+#define NO_WORKER "-" /* no id of a worker is this short */
 
 void service_open(struct service *service)
 {
@@ -48,7 +48,7 @@ static void on_timer(void *ctx)
                                                           .arena = &service->arena,
                                                           .done = question_done,
                                                           .ctx = service},
-                                                 .id = STR(NOBODY)};
+                                                 .id = STR(NO_WORKER)};
     engine_submit(service->engine, &service->question.base);
 }
 

@@ -1,5 +1,5 @@
-/* What a server or a worker says when it was told to stop: what it waits for, and what another
- * signal would do. Any thread. */
+/* What a server or a worker prints when it is stopping: what it waits for, and what another signal
+ * would do. Any thread. */
 #ifndef NODE_STOP_WORDS_H
 #define NODE_STOP_WORDS_H
 

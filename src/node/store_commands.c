@@ -113,7 +113,7 @@ static int check_losses(const struct migrate_report *report, uint32_t steps, str
     return rc;
 }
 
-/* Of a newer program, or changed since: whoever migrates is refused, also when nothing is open. */
+/* Of a newer program, or changed since: migrating is refused, also when nothing is pending. */
 static bool any_differs(const struct migrate_report *report)
 {
     for (uint32_t i = 0; i < report->migrations_count; i++)

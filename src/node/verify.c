@@ -20,7 +20,7 @@ struct findings {
     struct verify_finding *list;
     uint32_t count;
     bool only_checkpoints;
-    bool of_logs; /* what is told now is about the tables of logs */
+    bool of_logs; /* the current findings are about the tables of logs */
     struct str where; /* shown behind each finding where there are several stores */
 };
 
@@ -83,8 +83,8 @@ static void on_log_finding(void *ctx, const struct logverify_finding *finding)
         added->execution = *finding->execution_id;
 }
 
-/* Which tasks the executions are of. Their rows may be gone or damaged as well: what was found is
- * told all the same. */
+/* Which tasks the executions are of. Their rows may be gone or damaged as well; the findings are
+ * reported all the same. */
 static void name_tasks(struct store *store, struct findings *findings, uint32_t from)
 {
     for (uint32_t i = from; i < findings->count; i++) {
@@ -219,12 +219,12 @@ static int read_all(struct logverify *verify, struct store *store, const char *a
     const struct log_walk walk = {on_record, on_note, on_log_line, verify};
     int rc = 0;
 
-    if (anchor && access(anchor, F_OK) == 0) /* before the store, which only goes on meanwhile */
+    if (anchor && access(anchor, F_OK) == 0) /* before the store, which only grows meanwhile */
         rc = anchor_file_read(anchor, on_anchor_line, verify, err);
     return rc < 0 ? rc : store->verbs->logs->walk(store, &walk, err);
 }
 
-/* Whoever sets the store back and removes the file, too, shall not be overlooked. */
+/* Finds an attacker who sets the store back and removes the file, too. */
 static void check_anchor_there(const char *anchor, const struct logverify_counts *counts,
                                struct findings *findings)
 {

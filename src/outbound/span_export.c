@@ -1,6 +1,6 @@
-/* Two buffers: one is filled by whoever adds, the other is on its way. A receiver that is away is
- * tried again a few times while the first one fills; then what was on its way is dropped. Spans are
- * written as JSON when they are added, so that nothing of a batch must be kept. */
+/* Two buffers: callers fill one while the other is being sent. A receiver that does not answer is
+ * retried a few times while the first buffer fills; then the buffer being sent is dropped. Spans
+ * are written as JSON when they are added, so that nothing of a batch must be kept. */
 #include "outbound/span_export.h"
 
 #include "base/clock.h"
@@ -15,8 +15,8 @@
 #define SEND_AT 512               /* so many are worth a request at once; fewer wait a second */
 #define GATHER_MS 1000
 #define SEND_MS 10000
-#define LAST_SEND_MS 2000         /* at the end nobody wants to wait for a receiver */
-#define STOP_MS 3000              /* nor for one that holds a request since before */
+#define LAST_SEND_MS 2000         /* shutting down does not wait long for a receiver */
+#define STOP_MS 3000              /* nor for one that has held a request since before */
 #define TRIES_MAX 4               /* after 1, 2 and 4 s */
 #define ANSWER_BYTES_MAX ((size_t)64 * 1024)
 

@@ -1,5 +1,5 @@
-/* Sends spans to an OTLP receiver (HTTP, JSON). Whoever adds never waits: what does not fit is
- * dropped and counted, as is what the receiver does not take. One thread of its own. */
+/* Sends spans to an OTLP receiver (HTTP, JSON). Adding never waits: spans that do not fit are
+ * dropped and counted, as are those the receiver refuses. One thread of its own. */
 #ifndef OUTBOUND_SPAN_EXPORT_H
 #define OUTBOUND_SPAN_EXPORT_H
 
@@ -10,7 +10,7 @@
 struct span_export;
 
 struct span_export_counts {
-    int64_t exported; /* since the start, so below */
+    int64_t exported; /* since the start, as all below */
     int64_t dropped;  /* no room, or given up after some tries */
     int64_t failed;   /* requests that failed */
 };
@@ -26,8 +26,8 @@ void span_export_add(struct span_export *export, const struct span *spans, uint3
 
 void span_export_counts(struct span_export *export, struct span_export_counts *counts);
 
-/* Sends what there is, once and for two seconds at most; ends the thread; frees. Nobody may add any
- * more. NULL is allowed. */
+/* Sends what there is, once and for two seconds at most; ends the thread; frees. No span may be
+ * added any more. NULL is allowed. */
 void span_export_stop(struct span_export *export);
 
 #endif

@@ -2,7 +2,7 @@
  * once but one per origin, so that a receiver that hangs costs one call and not all. What came of
  * them gathers for a moment and is saved in one request. The outbox gives the oldest messages
  * first: when those left in the window all wait for a busy origin while others want their turn,
- * they are put off, or one receiver's backlog would hide everybody else's. */
+ * they are put off, or one receiver's backlog would hide the others'. */
 #include "outbound/webhook.h"
 
 #include "base/fault.h"
@@ -482,7 +482,7 @@ static int open_curl(struct webhooks *webhooks, struct err *err)
     return 0;
 }
 
-/* Signals are for others; SIGPIPE, which a TLS connection may raise, is for nobody. */
+/* Other threads handle signals; SIGPIPE, which a TLS connection may raise, is ignored. */
 static int start_thread(struct webhooks *webhooks, struct err *err)
 {
     sigset_t all, before;

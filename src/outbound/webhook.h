@@ -2,7 +2,7 @@
  * of it. At least once: a message is removed only after its receiver said 2xx, and every try of it
  * carries the same event id. Failures are tried again with exponential back-off and full jitter
  * until the message expires; then it is given up and kept. One thread of its own, which sleeps in
- * one place until something is due, a transfer moves, or somebody wakes it. */
+ * one place until something is due, a transfer moves, or webhooks_wake is called. */
 #ifndef OUTBOUND_WEBHOOK_H
 #define OUTBOUND_WEBHOOK_H
 
@@ -36,7 +36,8 @@ void webhooks_wake(struct webhooks *webhooks);
  * still run. Afterwards wake does nothing, so that the queue can be closed before stop. */
 void webhooks_halt(struct webhooks *webhooks);
 
-/* Halts if that was not done, and frees; nobody may call wake any more. NULL is allowed. */
+/* Halts if that was not done, and frees; webhooks_wake may not be called any more. NULL is
+ * allowed. */
 void webhooks_stop(struct webhooks *webhooks);
 
 #endif

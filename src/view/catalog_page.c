@@ -9,7 +9,7 @@
 
 #define CHUNK_FIRST 16                 /* of the largest jobs: 16 MiB */
 #define CHUNK_MAX 256
-#define PAGE_BYTES_ENOUGH (16u << 20)  /* a page ends early beyond this; the cursor goes on */
+#define PAGE_BYTES_ENOUGH (16u << 20)  /* a page ends early beyond this; the cursor continues */
 #define CURSOR_BYTES 33                /* the kind's letter and an id in hex */
 
 static const char cursor_letters[] = {[CATALOG_CATEGORY] = 'g',
@@ -236,7 +236,7 @@ static bool is_shown(const struct catalog_page *page, const void *item)
                    &page->filter.job_id);
 }
 
-/* At most *left of the chunk; *before_id is where the next one goes on. */
+/* At most *left of the chunk; *before_id is where the next one continues. */
 static int write_chunk(const struct catalog_page *page, const struct catalog_source *source,
                        const struct chunk *chunk, uint32_t *left, struct uuid *before_id,
                        struct buf *out, struct err *err)

@@ -82,7 +82,7 @@ int forecast_add_recurring(struct forecast *forecast, const struct recurring *re
 struct forecast_result {
     const struct forecast_item *items; /* in time order; they live as long as the forecast */
     uint32_t count;
-    bool cut;          /* there is more: go on from the time of the last item */
+    bool cut;          /* there is more: continue from the time of the last item */
     uint32_t owners;   /* that were handed in */
     uint32_t unplanned; /* of them: cannot be planned (their zone is gone) */
 };

@@ -1,4 +1,4 @@
-/* What the forecast_*.c files share and nobody else includes. */
+/* Shared by the forecast_*.c files only. */
 #ifndef VIEW_FORECAST_INT_H
 #define VIEW_FORECAST_INT_H
 

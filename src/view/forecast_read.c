@@ -35,7 +35,7 @@ static struct catalog_filter all_of(int active)
                                    .limit = PAGE};
 }
 
-/* Reads and hands on one page of a kind; the filter goes on behind it. */
+/* Reads and hands on one page of a kind; the filter continues behind it. */
 typedef int page_read(struct reading *reading, struct catalog_filter *filter, uint32_t *count);
 
 static int read_pages(struct reading *reading, page_read *page, int active)

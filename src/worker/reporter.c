@@ -26,7 +26,7 @@ struct batch {
     uint32_t count;
     uint32_t cap;
     struct arena arena;
-    bool urgent; /* holds something else than starts nobody waits for */
+    bool urgent; /* holds more than starts, which can wait */
 };
 
 enum waiting { NOT_WAITING, WAITING_ANY, WAITING_URGENT };
@@ -45,7 +45,7 @@ struct reporter {
     enum waiting waiting;
     bool stopping;
     int64_t give_up_us; /* INT64_MAX while running */
-    bool failing;       /* the last call found nobody; the thread only */
+    bool failing;       /* the last call reached no server; the thread only */
 };
 
 /* ---- filling ---- */
@@ -428,7 +428,7 @@ static void send_batch(struct reporter *reporter, struct batch *batch)
             LOG(reporter->log, LOG_WARN, "report.unsent", KI("reports", held),
                 KC("error", batch->results[0].message));
         if (held < batch->count)
-            wait_ms = BACK_OFF_FIRST_MS; /* somebody answers */
+            wait_ms = BACK_OFF_FIRST_MS; /* the server answers */
         answer(reporter, batch, held);
         if (!held)
             break;

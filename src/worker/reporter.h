@@ -51,7 +51,7 @@ bool reporter_add(struct reporter *reporter, struct reporter_task *task,
 /* From give_up_ms on a report that cannot be sent is answered with ERR_UNAVAILABLE instead of being
  * tried again, so that an unreachable server does not hold up the end. The earliest limit holds. */
 void reporter_limit(struct reporter *reporter, int64_t give_up_ms);
-/* Sends what is there and ends the thread. Nobody may add any more. */
+/* Sends what is there and ends the thread. Nothing may be added any more. */
 void reporter_stop(struct reporter *reporter);
 void reporter_free(struct reporter *reporter); /* after stop */
 

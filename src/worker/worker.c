@@ -148,7 +148,7 @@ struct worker *worker_start(struct source *source, const struct worker_config *c
 }
 
 /* Waits until no slot is busy (but with what cannot be killed), or the time is over, or (patient
- * only) somebody is in a hurry. */
+ * only) worker_hurry was called. */
 static bool wait_calm(struct worker *worker, int64_t wait_ms, bool patient)
 {
     struct timespec at = worker_until(wait_ms);

@@ -44,8 +44,8 @@ struct worker *worker_start(struct source *source, const struct worker_config *c
  * -ERR_UNAVAILABLE when a function still runs: it cannot be killed, its task stays leased. */
 int worker_stop(struct worker *worker, int64_t grace_ms, struct err *err);
 
-/* For somebody in a hurry, while worker_stop runs on another thread or before it: handlers that
- * shall stop are killed at once and their tasks given back. Any thread. */
+/* Shortens the shutdown, while worker_stop runs on another thread or before it: handlers that shall
+ * stop are killed at once and their tasks given back. Any thread. */
 void worker_hurry(struct worker *worker);
 
 /* What a configuration that was read again says: other rules, queues and grace, from the next task

@@ -1,13 +1,14 @@
-/* How many tasks are claimed ahead of the slots when nobody said so: as many as the slots do within
- * a moment, by what the last ones took. A slow handler gets one task at a time, so that none waits
- * here that another worker could run; quick ones share claims, commits and round trips. What was
- * claimed ahead and finds all slots busy for longer than that is given back. Only for functions: a
- * process costs more than its claim. Everything here is called with the worker's lock held. */
+/* How many tasks are claimed ahead of the slots when the configuration does not say: as many as the
+ * slots finish within a moment, judged by the last ones. A slow handler gets one task at a time, so
+ * that none waits here that another worker could run; quick ones share claims, commits and round
+ * trips. What was claimed ahead and finds all slots busy for longer than that is given back. Only
+ * for functions: a process costs more than its claim. Everything here is called with the worker's
+ * lock held. */
 #include "base/clock.h"
 #include "worker/process/control_line.h"
 #include "worker/worker_int.h"
 
-#define AHEAD_US (20 * CLOCK_MS_US)  /* of work; far below what anybody waits for on purpose */
+#define AHEAD_US (20 * CLOCK_MS_US)  /* of work; far below any intended delay */
 #define AHEAD_PER_SLOT_MAX 64
 #define AHEAD_TASKS_MAX 1024         /* over all slots */
 #define STUCK_US (200 * CLOCK_MS_US) /* waited much longer than expected */

@@ -151,8 +151,8 @@ void worker_arrived(void *ctx, const struct work *works, uint32_t count)
         pthread_cond_signal(&worker->line.come);
 }
 
-/* The thread that is about to commit. To wake somebody takes a good part of what a commit takes:
- * where tasks are rare, and everybody sleeps, one slot is woken before. */
+/* Called by the thread that is about to commit. Waking a thread takes a good part of the time of a
+ * commit: when tasks are rare and all slots sleep, one slot is woken before. */
 void worker_coming(void *ctx)
 {
     struct worker *worker = ctx;
@@ -167,9 +167,9 @@ void worker_coming(void *ctx)
         pthread_cond_signal(&worker->line.come);
 }
 
-/* A lease is counted from when the claim was sent, since nobody here knows when it was granted: a
- * long-poll as long as the lease would bring only tasks that look lost. With tasks that wait here
- * it is short: somebody must see when they get stuck. Under the lock. */
+/* A lease is counted from when the claim was sent, since the worker does not know when it was
+ * granted: a long-poll as long as the lease would bring only tasks that look lost. With tasks that
+ * wait here it is short, so that the worker notices when they get stuck. Under the lock. */
 static int64_t claim_wait_ms(const struct worker *worker)
 {
     int64_t half_ms = worker->beats.lease_ms / 2;
@@ -249,7 +249,7 @@ static void obey(struct run *run, const struct report_result *result)
 }
 
 /* An outcome the server would not have (too large a result, say) must not leave the task held for
- * ever: it is told as a failure instead, once. */
+ * ever: it is reported as a failure instead, once. */
 static bool replace_outcome(struct worker *worker, struct run *run, const struct report *report,
                             const struct report_result *result)
 {
@@ -291,8 +291,8 @@ static void log_refused(const struct worker *worker, const struct run *run,
         KS("reason", without_names(result->message)));
 }
 
-/* Whoever waits until a task that was taken from us has stopped learns it from the next heartbeat,
- * which does not name it. Under the lock. */
+/* A server that waits until a task it took back has stopped learns it from the next heartbeat,
+ * which does not name the task. Under the lock. */
 static void end_run(struct worker *worker, struct run *run)
 {
     if (atomic_load(&run->task.lost)) {

@@ -181,7 +181,7 @@ int64_t worker_ahead_look_ms(const struct worker *worker); /* when to look for s
 
 /* worker_suspects.c */
 /* Before a function is called. False: it shall not be called; it was stopped while it waited, or
- * the worker stops. *started: its start was told. */
+ * the worker stops. *started: its start was reported. */
 bool worker_suspect_begin(struct worker *worker, struct run *run, bool *started);
 void worker_suspect_end(struct slot *slot); /* when its outcome was handed to the reporter */
 void worker_start_answered(struct worker *worker, struct run *run); /* the lock is held */

@@ -60,7 +60,7 @@ static struct report without_handler(void)
     return report;
 }
 
-/* What is told of a run that was stopped before its handler began. */
+/* The report of a run that was stopped before its handler began. */
 static struct report unbegun(int stop)
 {
     if (stop == STOP_CANCEL || stop == STOP_LOST)
@@ -170,7 +170,7 @@ static void run_task(struct slot *slot, struct run *run)
 }
 
 /* Under the lock: is it worth asking for more? With a batch, half of it shall be free, so that
- * claims are few and large; but nobody waits idle for that. */
+ * claims are few and large; but no slot stays idle for that. */
 static void note_room(struct worker *worker)
 {
     uint32_t used = worker->line.count + worker->line.running_count;
@@ -191,7 +191,7 @@ static void watch(struct worker *worker)
     pthread_mutex_unlock(&worker->lock);
     while (atomic_load(&worker->line.arrivals) == seen && !atomic_load(&worker->end.ending) &&
            clock_boot_us() < until_us)
-        sched_yield(); /* nobody shall wait for one that only watches */
+        sched_yield(); /* a thread that only watches must not delay others */
     pthread_mutex_lock(&worker->lock);
     worker->line.watching_count--;
 }

@@ -79,8 +79,8 @@ static void number_of(struct str object, const char *key, int64_t *number)
         json_int64(value, number);
 }
 
-/* True when the server's store is a file of this machine that belongs to this user: who may read
- * it may copy it, and needs nobody's permission. */
+/* True when the server's store is a file of this machine that belongs to this user: a user who may
+ * read it may copy it, and needs no other permission. */
 static bool store_is_ours(struct call *call, struct str place, struct str *store)
 {
     struct str identity = json_get(place, STR("store"));

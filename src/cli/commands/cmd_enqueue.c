@@ -111,7 +111,7 @@ static int check_arguments(struct call *call)
     return 0;
 }
 
-/* Inside of a handler the variable has its context; elsewhere it may be anybody's. */
+/* Inside a handler the variable has its context; elsewhere it may have any origin. */
 static void write_inherited_trace(struct call *call, struct buf *body)
 {
     struct trace_context context;

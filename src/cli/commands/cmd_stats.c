@@ -1,4 +1,4 @@
-/* perdura stats: what somebody should look at first, then the queues with what they did lately, how
+/* perdura stats: the alerts first, then the queues with what they did lately, how
  * executions ended, and the server's counters, one line each. One thread. */
 #include "base/json.h"
 #include "cli/frame/cli_client.h"

@@ -77,7 +77,7 @@ static uint32_t control_pass(struct client *client, struct err *errs, uint32_t i
     return done;
 }
 
-/* Later failures are told first, the first one at the end, as for every command. A retry that is
+/* Prints later failures first and the first one at the end, as every command does. A retry that is
  * refused is tried again after the others: its dependencies may be among them. */
 static int control(struct call *call, uint32_t ids_count, const char *method, const char *verb,
                    struct str body)

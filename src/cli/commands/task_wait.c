@@ -135,8 +135,8 @@ static struct str lasting_part(struct call *call, struct str why)
                         STR_ARG(root.data ? root : STR("")));
 }
 
-/* Says once why the task does not run, and again when that changes. No answer is no matter: the
- * waiting goes on. */
+/* Says once why the task does not run, and again when that changes. Without an answer, it keeps
+ * waiting. */
 static void tell_why(struct waiting *waiting)
 {
     struct call *call = waiting->client->call;
@@ -171,7 +171,7 @@ static bool is_outage(int rc)
     return rc == -ERR_UNAVAILABLE || rc == -ERR_REQUEST_TIMEOUT || rc == -ERR_IO;
 }
 
-/* 1 = ended, 0 = go on, negative = give up. */
+/* 1 = ended, 0 = continue, negative = give up. */
 static int wait_once(struct waiting *waiting)
 {
     struct call *call = waiting->client->call;
@@ -285,7 +285,7 @@ static const char *where_more(struct client *client, struct str id, struct str w
     struct json_iter lines;
 
     if (client_get(client, client_path(call, "/v1/tasks/", id, "/logs?limit=1"), &reply) < 0)
-        call->err = (struct err){0}; /* what is known is told all the same */
+        call->err = (struct err){0}; /* what is known is printed all the same */
     json_begin(view_items(reply), &lines);
     if (json_next_element(&lines, &line))
         return "logs";

@@ -1,4 +1,4 @@
-/* Waiting for a task to end, with a bar for whoever is looking. Shared by `enqueue --wait` and
+/* Waiting for a task to end, with a bar on a terminal. Shared by `enqueue --wait` and
  * `task wait`. One thread. */
 #ifndef CLI_COMMANDS_TASK_WAIT_H
 #define CLI_COMMANDS_TASK_WAIT_H

@@ -1,6 +1,6 @@
 /* The configuration: flags, environment, file and defaults joined into one struct settings that
- * nobody changes afterwards, remembering for every setting where its value came from.
- * Everything lives in the arena of the config. One thread. */
+ * does not change afterwards, with the origin of every value. Everything lives in the arena of the
+ * config. One thread. */
 #ifndef CLI_CONFIG_CONFIG_H
 #define CLI_CONFIG_CONFIG_H
 

@@ -165,8 +165,8 @@ static int configured_token_file(const char *file, struct arena *arena, struct s
     return rc;
 }
 
-/* Where nobody named the file, one that cannot be used is as good as none: the command may not need
- * a token at all. unread says why, in case it does. */
+/* When the user did not name the file, one that cannot be used counts as none: the command may not
+ * need a token at all. unread says why, in case it does. */
 static int configured_token(const char *file, struct arena *arena, struct client_token *token,
                             struct err *err)
 {

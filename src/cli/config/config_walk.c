@@ -47,7 +47,7 @@ static yaml_node_t *node_at(struct walk *walk, int index)
     return yaml_document_get_node(walk->document, index);
 }
 
-/* Counts every node the interpretation could visit, each alias anew, before it starts. */
+/* Counts every node the interpretation could visit, each alias again, before it starts. */
 static int check_size(struct walk *walk, const yaml_node_t *node, uint32_t depth)
 {
     int rc = 0;

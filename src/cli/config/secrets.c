@@ -21,7 +21,7 @@ static bool is_harmless(const char *variable)
     return false;
 }
 
-/* A copy of the texts with a NULL behind them, in one piece; the program cannot go on without. */
+/* A copy of the texts with a NULL behind them, in one piece; the program cannot run without. */
 static char **copy_texts(char **texts, size_t count)
 {
     size_t bytes = (count + 1) * sizeof *texts;

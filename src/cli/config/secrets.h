@@ -5,7 +5,7 @@
 
 /* First thing in main, before any thread: other processes of this user cannot look into this one
  * from now on, /proc/PID/environ shows only what handlers get anyway, and addresses with a password
- * are gone from the command line. Returns the arguments to go on with, for free(). */
+ * are gone from the command line. Returns the arguments to use from then on, for free(). */
 char **secrets_hide(int argc, char **argv);
 
 #endif

@@ -22,7 +22,7 @@ struct cron_run {
     struct str command;
     struct str shell;
     struct str input;
-    struct str user;     /* absent: whoever runs the worker, but never root */
+    struct str user;     /* absent: the user who runs the worker, but never root */
     struct str variables; /* JSON object or absent */
     const struct passwd *account;
     char **environment;
@@ -39,7 +39,7 @@ static int refuse(struct call *call)
         json_write_string(&line, str_of(call->err.text));
         buf_text(&line, ",\"retryable\":false}}\n");
         if (write(CONTROL_FD, line.data, line.len) < 0)
-            call->err.field[0] = '\0'; /* nobody listens; stderr says it too */
+            call->err.field[0] = '\0'; /* the worker does not listen; stderr says it too */
     }
     return -(int)call->err.code;
 }
@@ -232,7 +232,7 @@ static const char *variable(const struct cron_run *run, const char *name)
     return "";
 }
 
-/* The input lies in memory, so that a command that reads none of it holds up nobody. */
+/* The input lies in memory, so that a command that reads none of it does not block the worker. */
 static int give_input(struct cron_run *run)
 {
     struct call *call = run->call;
@@ -263,7 +263,8 @@ static int run_shell(struct cron_run *run)
     char *command = arena_cstr(&call->arena, run->command);
     char *arguments[] = {(char *)shell, (char *)"-c", command, NULL};
 
-    if (chdir(home) < 0 && chdir("/") < 0) /* as Debian's cron: nobody has no home, yet runs */
+    if (chdir(home) < 0 && chdir("/") < 0) /* as Debian's cron: an account without a home still
+                                            * runs */
         return err_set(&call->err, ERR_IO, "cannot change to the home folder '%s': %s", home,
                        strerror(errno));
     execve(shell, arguments, run->environment);

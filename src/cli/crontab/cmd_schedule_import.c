@@ -1,5 +1,5 @@
-/* perdura schedule import crontab FILE: a crontab becomes jobs with schedules, and every line is
- * told what became of it. One thread. */
+/* perdura schedule import crontab FILE: turns a crontab into jobs with schedules and prints the
+ * result of every line. One thread. */
 #include <limits.h>
 #include <pwd.h>
 #include <unistd.h>
@@ -198,7 +198,7 @@ static struct str label_of(struct call *call, struct str file)
     return name && realpath(name, path) ? arena_str(&call->arena, str_of(path)) : file;
 }
 
-/* A user's crontab runs as that user: of whom its place or --user tells, else of whoever asks. */
+/* A user's crontab runs as that user, named by its place or by --user; otherwise as the caller. */
 static struct str user_of(struct call *call, struct str label)
 {
     struct str user = crontab_path_user(label);

@@ -1,4 +1,4 @@
-/* Planning an import, before anybody is asked: names, payloads, zones, users. The requests are in
+/* Planning an import, before any request: names, payloads, zones, users. The requests are in
  * crontab_import_apply.c. See crontab_import.h. One thread. */
 #include "cli/crontab/crontab_import.h"
 
@@ -71,7 +71,7 @@ static void write_program(struct str command, struct buf *out)
 }
 
 /* The job of a line is known by who runs what: a line that fires at other times is the same job.
- * The second of two that are alike is told apart by a number. */
+ * A number distinguishes the second of two equal ones. */
 static int name_line(struct import *import, struct import_line *planned)
 {
     struct buf program = BUF_INIT(PROGRAM_BYTES_MAX + 2);
@@ -181,7 +181,7 @@ static int plan_entry(struct import *import, struct import_line *planned)
     return write_payload(import, planned);
 }
 
-/* Most variables just go with the commands; nobody needs to read about them. */
+/* Most variables just go with the commands and need no note. */
 static bool note_variable(struct import_line *planned)
 {
     const struct crontab_line *line = planned->line;

@@ -11,7 +11,7 @@
 
 enum import_result {
     IMPORT_REFUSED, /* note says why */
-    IMPORT_PLANNED, /* nobody was asked yet */
+    IMPORT_PLANNED, /* not requested yet */
     IMPORT_TAKEN,
     IMPORT_THERE,   /* as it is, from an import before */
     IMPORT_CHANGED, /* was there, and is now as the line says */
@@ -41,7 +41,7 @@ struct import {
     struct call *call;
     struct str label;    /* which crontab: its path, or whose it is */
     struct str prefix;   /* of the names of its jobs: crontab:LABEL: */
-    struct str user;     /* of a user's crontab; absent: whoever runs the worker */
+    struct str user;     /* of a user's crontab; absent: the user who runs the worker */
     struct str timezone; /* where the crontab sets none */
     struct import_line *lines;
     uint32_t count;
@@ -49,7 +49,7 @@ struct import {
     uint32_t gone_count;
 };
 
-/* Decides what every line is to become; lines without a message for anybody are left out. */
+/* Decides what becomes of every line; lines that need no message are left out. */
 int import_plan(struct import *import, const struct crontab *crontab);
 
 /* Makes it so on the server. Refusals of single lines are noted in them; prune deletes what is

@@ -1,5 +1,5 @@
 /* A command's connection to the server: paths, errors turned into sentences that say what to do
- * next, replies checked before anybody looks into them. One thread. */
+ * next, replies checked before a command reads them. One thread. */
 #ifndef CLI_FRAME_CLI_CLIENT_H
 #define CLI_FRAME_CLI_CLIENT_H
 

@@ -93,7 +93,7 @@ extern const struct command command_root;
 /* Runs one command line and returns the exit code. Used by main and by tests. */
 int command_main(int argc, char **argv, FILE *out, FILE *notes);
 
-/* "perdura: sentence" on stderr; for commands that go on after an error. */
+/* "perdura: sentence" on stderr; for commands that continue after an error. */
 void call_print_error(struct call *call);
 
 /* The subcommand with this name, or NULL. */
@@ -135,7 +135,7 @@ int call_write_fields(struct call *call, struct buf *out);
 int call_write_fields_of(struct call *call, const struct flag *flags, struct buf *out);
 /* Puts another value in place of one that was given; it is not checked again. */
 void call_replace(struct call *call, const char *flag, struct str text);
-/* Appends ?field=value&… for the same flags; goes on with & where out has a ? already. */
+/* Appends ?field=value&… for the same flags; continues with & when out already has a ?. */
 int call_write_query(struct call *call, struct buf *out);
 void command_write_escaped(struct buf *out, struct str text); /* percent-encoding of one segment */
 

@@ -1,5 +1,5 @@
-/* What a person reads: colours, tables, bars and times. Knows whether somebody is looking (a
- * terminal) or a program reads (a pipe), and lets no text of a task reach a terminal as an escape
+/* What a person reads: colours, tables, bars and times. Knows whether the reader is a person (a
+ * terminal) or a program (a pipe), and lets no text of a task reach a terminal as an escape
  * sequence. Knows nothing of commands. One thread. */
 #ifndef CLI_FRAME_TERMINAL_H
 #define CLI_FRAME_TERMINAL_H
@@ -82,7 +82,7 @@ struct table {
     uint32_t cells_count;
     uint32_t cells_cap;
     uint32_t cells_dropped; /* beyond TABLE_CELLS_MAX; print says so */
-    bool without_titles;    /* for a table that goes on from page to page */
+    bool without_titles;    /* for a table that continues from page to page */
 };
 
 void table_init(struct table *table, struct arena *arena);

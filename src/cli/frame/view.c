@@ -58,8 +58,8 @@ static struct str as_text(struct call *call, struct str value)
     return json_kind(value) == JSON_STRING ? json_string(value, &call->arena) : value;
 }
 
-/* The store knows no more than that nobody finished it; that its worker gave it back, and the task
- * goes on elsewhere, is the reason. */
+/* The store only knows that the execution did not finish. The reason is that its worker gave it
+ * back and the task continues elsewhere. */
 static struct str as_execution(struct call *call, struct str execution, struct str status)
 {
     struct str reason = json_pointer(execution, STR("/error_data/reason"), &call->arena);
@@ -83,7 +83,7 @@ static struct str as_age(struct call *call, struct str value)
     return arena_format(&call->arena, "%s%s", age_us < 0 ? "in " : "", shown);
 }
 
-/* To the second where somebody looks: microseconds would cost a third of a line. */
+/* To the second on a terminal: microseconds would cost a third of a line. */
 static struct str as_time(struct call *call, struct str value)
 {
     struct str text = as_text(call, value);
@@ -372,7 +372,7 @@ static struct str element_path(struct call *call, struct str path, struct str el
     return arena_format(&call->arena, STR_FMT ".%u", STR_ARG(path), index);
 }
 
-/* What nobody looks for in a long list: counters at zero, and the finest break-down. --json has
+/* What a long list can do without: counters at zero, and the finest break-down. --json has
  * them all. */
 static bool is_dull(struct str path, struct str value)
 {

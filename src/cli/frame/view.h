@@ -43,7 +43,7 @@ struct view_column {
 /* One row per element of items (an array of objects). */
 void view_table(struct call *call, struct str items, const struct view_column *columns,
                 uint32_t columns_count);
-/* A further page: without titles, unless somebody looks, where it may have other columns. */
+/* A further page: without titles, except on a terminal, where it may have other columns. */
 void view_table_page(struct call *call, struct str items, const struct view_column *columns,
                      uint32_t columns_count);
 /* One line per member that is there. */

@@ -122,7 +122,7 @@ int thing_act(struct client *client, struct call *call, const char *method, cons
     return thing_request(client, method, thing, id, after, body, reply);
 }
 
-/* A person is told beside the output; a program gets an object per line. */
+/* A person reads it beside the output; a program gets an object per line. */
 static void print_deleted(struct call *call, const struct thing *thing, struct str id)
 {
     BUF_AUTO struct buf object = BUF_INIT(4096);

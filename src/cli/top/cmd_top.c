@@ -157,7 +157,7 @@ static void take_refresh(struct top *top, const struct top_answer *answer)
 static void take_detail(struct top *top, const struct top_answer *answer)
 {
     if (top->view.mode != TOP_DETAIL || answer->job.serial != top->serial)
-        return; /* nobody looks at it any more */
+        return; /* it is no longer shown */
     top->view.detail = answer->lines;
     top->view.detail_waits = false;
 }
@@ -309,7 +309,7 @@ static int print_once(struct top *top)
     return rc;
 }
 
-/* The terminal is given back before anybody waits for the thread. */
+/* The terminal is restored before this waits for the thread. */
 static int run_live(struct top *top)
 {
     struct err *err = &top->call->err;

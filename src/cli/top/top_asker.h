@@ -1,5 +1,5 @@
-/* The thread that waits for the server while `perdura top` goes on drawing and obeying keys. One
- * job at a time, handed over whole and back; who gives it may not touch the fetch until it has the
+/* The thread that waits for the server while `perdura top` keeps drawing and obeying keys. One job
+ * at a time, handed over whole and back; the caller may not touch the fetch until it has the
  * answer. Used by one thread. */
 #ifndef CLI_TOP_TOP_ASKER_H
 #define CLI_TOP_TOP_ASKER_H

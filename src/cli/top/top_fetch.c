@@ -103,7 +103,8 @@ static bool learn(struct top_fetch *fetch, const struct top_replies *replies, st
     return true;
 }
 
-/* What else a frame shows may be missing (an older server), but not because nobody answers. */
+/* The rest of a frame may be missing (an older server), but not because the server does not
+ * answer. */
 static bool ask_all(struct top_fetch *fetch, struct top_replies *replies, struct arena *arena,
                     struct err *err)
 {

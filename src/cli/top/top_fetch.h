@@ -18,7 +18,7 @@ enum top_job_kind { TOP_JOB_REFRESH, TOP_JOB_DETAIL, TOP_JOB_PAUSE };
 struct top_job {
     enum top_job_kind kind;
     enum top_pane pane;      /* detail: where the row stands */
-    bool paused;             /* pause: it is, and shall go on */
+    bool paused;             /* pause: it is paused, and shall resume */
     bool recurring;          /* detail: a pattern, not a schedule */
     char key[TOP_KEY_BYTES]; /* of the row */
     uint64_t serial;         /* given by who asks, told with the answer */

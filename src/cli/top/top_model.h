@@ -6,7 +6,7 @@
 #include "cli/frame/terminal.h"
 
 #define TOP_CELLS_MAX 8
-#define TOP_ROWS_MAX 500  /* of one pane; more than anybody scrolls through */
+#define TOP_ROWS_MAX 500  /* of one pane; more than a person scrolls through */
 #define TOP_KNOWN_MAX 512 /* tasks whose type and queue are remembered from frame to frame */
 #define TOP_ID_BYTES 37
 

@@ -81,8 +81,8 @@ static bool in_foreground(const struct top_screen *screen)
     return group < 0 || group == getpgrp();
 }
 
-/* As a shell expects it: stopped with the terminal as it was, and stopped again when it is let go
- * on in the background. */
+/* As a shell expects it: stopped with the terminal restored, and stopped again when it is continued
+ * in the background. */
 static void stop_here(struct top_screen *screen)
 {
     give_back(screen);

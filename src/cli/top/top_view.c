@@ -8,7 +8,7 @@
 #define HEAD_LINES 3
 #define STACKED_ROWS_MIN 36 /* from here on six panes have a line or two each */
 #define PIPE_COLUMNS 120
-#define PIPE_ROWS 20        /* of a pane, when nobody can scroll */
+#define PIPE_ROWS 20        /* of a pane, when scrolling is impossible */
 #define CELL_BYTES_MAX 1024
 #define FLEXIBLE_MIN 8
 
@@ -94,7 +94,7 @@ static void put_blanks(struct paint *paint, uint32_t count)
     }
 }
 
-/* Somebody else's text. */
+/* Text from a task or a server. */
 static void put_foreign(struct paint *paint, enum colour colour, struct str text)
 {
     BUF_AUTO struct buf clean = BUF_INIT(16 * CELL_BYTES_MAX);

@@ -35,7 +35,7 @@ struct top_key {
     char text[5]; /* UTF-8 and NUL */
 };
 
-/* What whoever talks to the server has to do next. */
+/* What the caller has to ask the server next. */
 enum top_wish { TOP_WISH_NONE, TOP_WISH_QUIT, TOP_WISH_DETAIL, TOP_WISH_PAUSE, TOP_WISH_REFRESH };
 
 struct top_view {

@@ -1,5 +1,5 @@
-/* What somebody should look at, decided from facts: GET /v1/stats shows it. The same rules for
- * those who have Prometheus are in deploy/prometheus/alerts.yml. Pure. */
+/* Alerts: what an operator should look at, decided from facts. GET /v1/stats shows them. The same
+ * rules for Prometheus are in deploy/prometheus/alerts.yml. Pure. */
 #ifndef CORE_MEASURE_ALERT_H
 #define CORE_MEASURE_ALERT_H
 
@@ -26,7 +26,7 @@ struct alert_queue {
 struct alert_facts {
     const struct alert_queue *queues;
     uint32_t queues_count;
-    int64_t unclaimed_after_us; /* nobody to do it for this long */
+    int64_t unclaimed_after_us; /* without a worker for this long */
     bool no_leader;
     int64_t clock_behind_us; /* of the wall clock behind the engine's */
     bool storage_full;

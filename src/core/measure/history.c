@@ -1,6 +1,6 @@
 /* Two scales, each with a ring of steps per queue. A step is known by its number (time divided by
- * its length), so that one in which nobody counted leaves a gap. What a step did is the difference
- * to the figures at the end of the one before; quantiles are those of the difference. */
+ * its length), so that one in which nothing was counted leaves a gap. What a step did is the
+ * difference to the figures at the end of the one before; quantiles are those of the difference. */
 #include "core/measure/history.h"
 
 #include "base/json.h"

@@ -1,7 +1,7 @@
 /* The last day in rings of fixed size: what the queues did per step of 5 s (an hour) and of 60 s (a
  * day), for charts and alerts. Fed with figures that only grow (core/measure/measure.h) and with
- * how many tasks there are just now. In memory only: a start begins anew. Not thread-safe; time is
- * handed in and must not go back. */
+ * how many tasks there are just now. In memory only: a restart begins with empty rings. Not
+ * thread-safe; time is handed in and must not go back. */
 #ifndef CORE_MEASURE_HISTORY_H
 #define CORE_MEASURE_HISTORY_H
 

@@ -1,8 +1,8 @@
 /* What the queue did, counted where it commits: per queue, per lane (queue and type), per category
- * and per target. One thread at a time writes (whoever has the writer's turn), any thread reads at
- * any time without a lock: all figures only grow, and each is an atomic of its own. The sets of
- * names are bounded (D14): what comes beyond is counted together as the others. Names live as long
- * as the measures. */
+ * and per target. One thread at a time writes (the one that has the writer's turn), any thread
+ * reads at any time without a lock: all figures only grow, and each is an atomic of its own. The
+ * sets of names are bounded (D14): what comes beyond is counted together as the others. Names live
+ * as long as the measures. */
 #ifndef CORE_MEASURE_MEASURE_H
 #define CORE_MEASURE_MEASURE_H
 
@@ -83,7 +83,7 @@ void measure_add_run(struct measures *measures, struct measure_lane *lane, int64
 void measure_add_commit(struct measure_queue *queue, int64_t us);
 void measure_add_execution(struct measure_category *category, bool successful, int64_t us);
 
-/* ---- anybody's: each adds what is there to what was there ---- */
+/* ---- any thread: each adds what is there to what was there ---- */
 
 struct measured_queue {
     struct str name; /* absent = the others */
@@ -101,7 +101,7 @@ void measures_read(const struct measures *measures, struct measured *sum);
 struct measured_queue *measured_queue(struct measured *measured, struct str name);
 
 struct measured_lane {
-    struct str queue; /* absent = others, so below */
+    struct str queue; /* absent = others, here and below */
     struct str type;
     enum measure_target target;
     uint64_t hash;

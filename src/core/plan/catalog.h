@@ -132,7 +132,7 @@ struct job_dependency {
 struct job_run {
     struct uuid task_id;
     struct uuid job_id;
-    struct uuid schedule_id;      /* nil where not made by one, so below */
+    struct uuid schedule_id;      /* nil where not made by one, here and below */
     struct uuid recurring_job_id;
     bool waits_slot;              /* too many others are open: one of its open_dependencies */
     int64_t created_at_us;

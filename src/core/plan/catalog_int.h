@@ -1,4 +1,4 @@
-/* What the catalog_*.c files that read requests share and nobody else includes. Pure, any
+/* Shared only by the catalog_*.c files that read requests. Pure, any
  * thread. */
 #ifndef CORE_PLAN_CATALOG_INT_H
 #define CORE_PLAN_CATALOG_INT_H

@@ -52,7 +52,7 @@ void render_category(struct buf *out, const struct category *category)
 
 /* ---- jobs ---- */
 
-/* Where nobody knows the category, what is not the job's own is null. */
+/* Where the category is unknown, what is not the job's own is null. */
 static void job_own_values(struct buf *out, const struct job *job)
 {
     render_priority(out, "priority", job->has_priority, job->priority);

@@ -108,7 +108,7 @@ int job_values_read(const struct job *job, const struct category *category,
     return 0;
 }
 
-/* ---- whether it may go on ---- */
+/* ---- whether it may run ---- */
 
 enum overlap_move overlap_decide(enum overlap overlap, uint32_t open_runs)
 {

@@ -1,4 +1,4 @@
-/* Decisions about jobs: what task a run of one is, whether it may go on, which jobs may depend on
+/* Decisions about jobs: what task a run of one is, whether it may run, which jobs may depend on
  * which. Pure. */
 #ifndef CORE_PLAN_JOB_H
 #define CORE_PLAN_JOB_H

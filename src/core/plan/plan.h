@@ -34,7 +34,8 @@ void plan_release(struct plan *plan, struct zones *zones);
 
 /* The first instant after then; false when there is none any more. A new schedule of type once or
  * immediate begins with the first one at all (after INT64_MIN), which may lie in the past; all
- * others, and those that were changed, go on after now or what fired last, whichever is later. */
+ * others, and those that were changed, continue after now or after the last firing, whichever is
+ * later. */
 bool plan_next(const struct plan *plan, int64_t after_us, int64_t *next_us);
 /* The last one after after_us and not after until_us; false when there is none. */
 bool plan_last(const struct plan *plan, int64_t after_us, int64_t until_us, int64_t *last_us);
@@ -45,7 +46,7 @@ struct misfire_rule {
     int64_t cap;
 };
 
-/* What is due: instants to fire, oldest first, and where the plan goes on. */
+/* What is due: instants to fire, oldest first, and where the plan continues. */
 struct due {
     int64_t *instants;
     uint32_t count;

@@ -45,7 +45,8 @@ static void say_zone(const struct plan *plan, struct buf *out)
 
 static void say_span(const struct plan *plan, struct buf *out)
 {
-    /* An interval without a start begins a microsecond after it was made: nobody wrote that. */
+    /* An interval without a start begins a microsecond after it was made; the user did not write
+     * that. */
     bool has_start = plan->starts_at_us &&
                      (plan->kind != PLAN_INTERVAL || plan->starts_at_us == plan->anchor_us);
 

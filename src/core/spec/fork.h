@@ -17,8 +17,9 @@ struct fork_wish {
 
 /* The fork of a task loaded as a whole. It waits for the same tasks, whose results its handler
  * needs, but one that has run does so whatever they ended as since. It has no idempotency key, no
- * input hash or outside id: they are the original's. It is nobody's child and no run of a job, and
- * says in metadata.forked_from whence it came. checkpoint (NULL = from the start) is borrowed. */
+ * input hash or outside id: they are the original's. It is not a child of any task and not a run of
+ * a job; metadata.forked_from names its original. checkpoint (NULL = from the start) is
+ * borrowed. */
 int fork_input(const struct task *task, const struct task_dependency *dependencies,
                uint32_t dependencies_count, const struct checkpoint *checkpoint,
                const struct fork_wish *wish, struct arena *arena, struct task_input *input,

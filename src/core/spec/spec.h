@@ -35,7 +35,7 @@ struct task_input {
     uint32_t hash_fields_count;
     struct uuid forked_from;             /* nil = it is no fork (core/spec/fork.h) */
     bool had_begun;                      /* its original: the parents had ended, and may be gone */
-    const struct checkpoint *checkpoint; /* of a fork: where its first attempt goes on, or NULL */
+    const struct checkpoint *checkpoint; /* of a fork: where its first attempt resumes, or NULL */
 };
 
 /* Parses one task object (text that json_check accepted). ERR_INVALID (422) or ERR_TOO_LARGE (413)

@@ -1,4 +1,4 @@
-/* What the spec_*.c files share and nobody else includes. Pure, any thread. */
+/* Shared by the spec_*.c files only. Pure, any thread. */
 #ifndef CORE_SPEC_SPEC_INT_H
 #define CORE_SPEC_SPEC_INT_H
 

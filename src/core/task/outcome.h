@@ -16,7 +16,7 @@ struct outcome {
 /* The handler failed (or was stopped at its timeout). */
 struct outcome outcome_fail(const struct task *task, bool retryable, bool timed_out);
 
-/* The handler wants to go on later. */
+/* The handler wants to continue later. */
 struct outcome outcome_continue(const struct task *task, int64_t delay_ms, bool wait_children);
 
 /* The lease is over. `to` is where it ends up after orphaned (and recovering). to_blame: it may be

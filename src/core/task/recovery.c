@@ -6,7 +6,7 @@
 
 #define FIRST_DELAY_MS 5000
 #define DELAY_FACTOR 4
-#define MAX_DELAY_MS (60 * 1000) /* so late is noticed that whoever was away is back */
+#define MAX_DELAY_MS (60 * 1000) /* so late is noticed that what was away is back */
 
 static const char *const method_words[RECOVERY_METHOD_COUNT] = {
     "resume_checkpoint", "restart_clean", "validate_only"};
@@ -120,9 +120,9 @@ enum recovery_step recovery_decide(const struct recovery_entry *entry,
     case RECOVERY_VALID:
         return RECOVERY_STEP_ACT;
     case RECOVERY_ALREADY_COMPLETED:
-    case RECOVERY_NOT_LOST: /* somebody was faster */
+    case RECOVERY_NOT_LOST: /* another recovery was faster */
         return RECOVERY_STEP_DONE;
-    case RECOVERY_KEY_TAKEN:    /* whoever has it may end, ... */
+    case RECOVERY_KEY_TAKEN:    /* its holder may end, ... */
     case RECOVERY_HANDLER_GONE: /* ... its workers may come back, ... */
     case RECOVERY_UNANSWERED:   /* ... and so may its validator */
         return recovery_tries_left(entry) ? RECOVERY_STEP_LATER : RECOVERY_STEP_GIVE_UP;

@@ -32,11 +32,12 @@ struct recovery_entry {
     enum recovery_method method;
     int64_t priority;
     int64_t scheduled_for_us;
-    int64_t processing_started_us;   /* 0 = not yet, so below */
+    int64_t processing_started_us;   /* 0 = not yet, here and below */
     int64_t processing_completed_us;
     enum recovery_status status;
     int64_t attempts;
-    int64_t max_attempts;     /* 0 = no end: made by the sweep, and nobody else would go on */
+    int64_t max_attempts;     /* 0 = no limit: made by the sweep, and no other entry would
+                               * continue */
     struct str result;        /* JSON or absent */
     struct str error_message; /* why the last attempt did not recover it; absent = it did */
     int64_t created_at_us;
@@ -77,7 +78,7 @@ struct recovery_facts {
 enum recovery_reason recovery_judge(const struct recovery_facts *facts,
                                     enum recovery_method method);
 
-/* What somebody wants to know of the validator of a type, about a task that need not be lost. */
+/* A user's question to the validator of a type, about a task that need not be lost. */
 #define RECOVERY_ANSWER_BYTES 256
 struct recovery_question {
     struct recovery_question *next;
@@ -85,7 +86,7 @@ struct recovery_question {
     struct str type;
     struct str task;  /* JSON as the API shows it; these live until done */
     int64_t came_us;  /* boot time */
-    bool asked;       /* false: nobody was; too many asked before, or the server stops */
+    bool asked;       /* false: no validator was; too many questions wait, or the server stops */
     bool valid;
     char reason[RECOVERY_ANSWER_BYTES]; /* of a refusal, or why there was no answer */
     void (*done)(struct recovery_question *question); /* on another thread */

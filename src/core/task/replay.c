@@ -102,8 +102,8 @@ bool replay_tells_progress(struct str detail)
 }
 
 /* It stays where it is. What a handler says of itself comes with another state; its detail is the
- * user's own, but where there was none it tells the progress, written as nobody else's is. All else
- * is ours. */
+ * user's own, but where there was none it is the progress, in a form that only this program writes.
+ * All else is ours. */
 static void stay(struct replay *replay, const struct task_event *event, struct arena *arena)
 {
     struct str asked = member_of(event, "pause_requested");

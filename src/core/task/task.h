@@ -1,5 +1,5 @@
-/* A task as everybody sees it: the columns of `tasks`, in memory. Pure data; who changes it is
- * queue/, who stores it is store/. Texts are borrowed from the arena the task was loaded into. */
+/* A task as all layers see it: the columns of `tasks`, in memory. Pure data; engine/ changes it,
+ * store/ stores it. Texts are borrowed from the arena the task was loaded into. */
 #ifndef CORE_TASK_TASK_H
 #define CORE_TASK_TASK_H
 
@@ -226,7 +226,7 @@ struct execution {
     int64_t lease_token;
     struct str worker_id;
     struct str correlation_id;
-    int64_t claim_seq; /* events 'claimed', 'running' and 'completed' are told by this row */
+    int64_t claim_seq; /* this row stands for the events 'claimed', 'running' and 'completed' */
     int64_t start_seq; /* 0 = no such event */
     int64_t end_seq;   /* 0 = it did not complete, or its event is a row of its own */
     int64_t created_at_us;

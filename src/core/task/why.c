@@ -1,4 +1,4 @@
-/* Which reasons hold a task back: the decision. How they are told is in why_text.c. Pure. */
+/* Decides which reasons hold a task back; why_text.c puts them into words. Pure. */
 #include "core/task/why.h"
 
 struct found {

@@ -10,7 +10,7 @@
 /* handler.what is a struct handler_rule with a command. */
 extern const struct handler_verbs handler_process_verbs;
 
-#define HANDLER_EXIT_CONTINUE 75 /* EX_TEMPFAIL: go on later */
+#define HANDLER_EXIT_CONTINUE 75 /* EX_TEMPFAIL: continue later */
 
 /* The part of this process's environment that commands may see, with the home and the names of
  * the user they run as; NULL when memory ran out. */

@@ -1,6 +1,6 @@
-/* The worker's side of the shim: pipes, the poll loop, timeout and grace. The end of a run is the
- * shim's word that nobody is left, never the end of a pipe: a handler may close its output and run
- * on, and a grandchild may keep it open. Blocks the calling thread; any number at once. */
+/* The worker's side of the shim: pipes, the poll loop, timeout and grace. A run ends when the shim
+ * says that no process is left, not when a pipe ends: a handler may close its output and keep
+ * running, and a grandchild may keep it open. Blocks the calling thread; any number at once. */
 #include "worker/process/process.h"
 
 #include <errno.h>
@@ -19,7 +19,7 @@
 
 #define RETRY_TAKE_MS 20    /* how long a line that found no room waits */
 #define LAST_WAIT_MS 1000   /* at least this long is waited for a killed process to be gone */
-#define DRAIN_US CLOCK_SECOND_US /* for output left in pipes when everybody is dead */
+#define DRAIN_US CLOCK_SECOND_US /* for output left in pipes when all processes are dead */
 #define STARTS_MAX 5       /* of one run, each lost with a spawner that was killed just then */
 
 enum phase { PHASE_RUNNING, PHASE_TERMINATING, PHASE_KILLING, PHASE_ABANDONED };
@@ -411,8 +411,8 @@ static void turn(struct run *run)
         read_status(run);
 }
 
-/* Everybody is dead: what they wrote is in the pipes. Waits for room as long as nobody asks to
- * stop; somebody outside who was handed a pipe and writes on is cut off at the deadline. */
+/* All processes are dead: what they wrote is in the pipes. Waits for room until asked to stop; an
+ * outside process that was handed a pipe and keeps writing is cut off at the deadline. */
 static void drain(struct run *run, enum process_stream which)
 {
     struct stream *stream = &run->streams[which];

@@ -38,7 +38,7 @@ struct process_spec {
     struct process_limits limits; /* of the command and all it starts */
     struct process_identity identity; /* whom it runs as */
     const atomic_int *stop;    /* becomes non-zero when the command shall be stopped */
-    const atomic_int *at_once; /* non-zero: the grace is over for everybody; may be NULL */
+    const atomic_int *at_once; /* non-zero: the grace is over for all runs; may be NULL */
     int wake_fd;               /* eventfd written after stop or at_once was set */
     struct process_sink sink;
     void (*killing)(void *ctx); /* with the sink's ctx, before SIGKILL is sent; may be NULL */
@@ -48,7 +48,7 @@ enum process_end {
     PROCESS_EXITED,      /* exit_code */
     PROCESS_SIGNALLED,   /* signal, core_dumped */
     PROCESS_NOT_STARTED, /* exit_code 127 (not found) or 126, and error */
-    PROCESS_SHIM_DIED,   /* somebody killed the shim; what it watched died with it */
+    PROCESS_SHIM_DIED,   /* the shim was killed; what it watched died with it */
     PROCESS_ABANDONED    /* could not be killed: see leftover */
 };
 

@@ -53,7 +53,7 @@ static bool is_marked(const char *pid, const char *task, const char *token, char
     return has_entry(buffer, len, task) && has_entry(buffer, len, token);
 }
 
-/* Looked at once more under its descriptor: the number may have passed to somebody else. */
+/* Checked once more under its descriptor: the number may have passed to another process. */
 static bool kill_marked(const char *pid, const char *task, const char *token, char *buffer)
 {
     int fd = (int)syscall(SYS_pidfd_open, (pid_t)strtol(pid, NULL, 10), 0);

@@ -1,6 +1,6 @@
 /* What a shim shall run, on its way from the worker to the shim: one file in memory, made by the
- * worker and read by nobody but the shim, so that the spawner between them never holds what one
- * handler is given while it makes the next. Needs the C library only. */
+ * worker and read only by the shim, so that the spawner between them never holds one handler's data
+ * while it starts the next. Needs the C library only. */
 #ifndef WORKER_PROCESS_PROCESS_PLAN_H
 #define WORKER_PROCESS_PROCESS_PLAN_H
 

@@ -1,7 +1,7 @@
 /* See the header. Order at the end: the handler is seen dead but not yet reaped, so its number (and
- * that of its process group) cannot belong to anybody else while the group is killed; then children
- * are killed and reaped until there are none. Orphans become children of the shim (subreaper), so
- * 'no children' means 'no descendants'. */
+ * that of its process group) cannot belong to another process while the group is killed; then
+ * children are killed and reaped until there are none. Orphans become children of the shim
+ * (subreaper), so 'no children' means 'no descendants'. */
 #include "worker/process/process_shim.h"
 
 #include <errno.h>
@@ -19,7 +19,7 @@
 
 #define FD_ABOVE_ALL 16     /* descriptors are moved above this before they get their places */
 #define CLOSE_FALLBACK 65536 /* where close_range is missing */
-#define CHILDREN_MAX 256    /* killed per round; the rounds go on until none is left */
+#define CHILDREN_MAX 256    /* killed per round, in rounds until none is left */
 #define ROUND_MS 20         /* a child born between listing and killing is seen in the next round */
 
 struct shim {
@@ -36,7 +36,7 @@ void process_shim_tell(int status_fd, enum shim_event event, enum shim_step step
     struct shim_message message = {(int32_t)event, (int32_t)step, value};
     ssize_t wrote = write(status_fd, &message, sizeof message);
 
-    (void)wrote; /* the worker may be dead: then nobody waits for it */
+    (void)wrote; /* the worker may be dead: then it is not awaited */
 }
 
 static void tell(enum shim_event event, enum shim_step step, int value)
@@ -248,7 +248,7 @@ static void handler_ended(struct shim *shim)
         tell(SHIM_ENDED, SHIM_STEP_EXEC, status);
 }
 
-/* Reaps whoever has ended. False when no child is left. */
+/* Reaps the children that have ended. False when no child is left. */
 static bool reap(struct shim *shim)
 {
     for (;;) {

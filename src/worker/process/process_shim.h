@@ -1,6 +1,6 @@
 /* The small process between the worker and a handler. It is the handler's parent and the reaper of
  * all its descendants, so that nothing a handler started outlives it, not even when the worker is
- * killed: the shim sees the end of its command pipe and ends everybody.
+ * killed: the shim sees the end of its command pipe and kills all of them.
  * A child of the spawner (process_spawner.h), which has one thread and knows no secrets. */
 #ifndef WORKER_PROCESS_PROCESS_SHIM_H
 #define WORKER_PROCESS_PROCESS_SHIM_H

@@ -18,7 +18,7 @@
 
 #include "worker/process/process_shim.h"
 
-#define ORPHANS_MAX 256 /* killed per round; the rounds go on until none is left */
+#define ORPHANS_MAX 256 /* killed per round, in rounds until none is left */
 #define ROUND_MS 20
 #define ROUNDS_QUIET 3  /* the list of children may miss one while another ends: look again */
 #define CHILDREN_STEP 64
@@ -173,7 +173,8 @@ static bool kill_orphans(struct spawner_state *state)
     return none;
 }
 
-/* One round. When nothing is left of shims that were killed, their workers are told by the end. */
+/* One round. When nothing is left of shims that were killed, the end of a pipe tells their
+ * workers. */
 static void end_orphans(struct spawner_state *state)
 {
     if (state->lost_count == 0)

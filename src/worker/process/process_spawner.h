@@ -1,5 +1,5 @@
 /* The process that starts shims: a small program of its own (perdura-spawn), or this program run
- * anew under that name. It was started with an empty environment and gets nothing but descriptors
+ * again under that name. It was started with an empty environment and gets nothing but descriptors
  * from the worker, so that a handler that looks at its parents finds no secret. It outlives the
  * worker only until the last shim is gone. */
 #ifndef WORKER_PROCESS_PROCESS_SPAWNER_H

@@ -43,8 +43,8 @@ struct spawner {
 
 /* ---- the program ---- */
 
-/* Only ours or root's, and nobody else may write it: beside a program in a shared folder others
- * could put theirs. Nobody has to be able to read it. */
+/* Only ours or root's, and not writable by other users: in a shared folder they could put their own
+ * program beside ours. It need not be readable. */
 static int open_trusted(const char *path)
 {
     struct stat info;
@@ -327,7 +327,7 @@ static bool send_request(int socket_fd, const int fds[SHIM_FD_COUNT])
     return sent == 1;
 }
 
-/* It was killed: what it had started goes on without it. Under the lock. */
+/* It was killed: what it had started keeps running without it. Under the lock. */
 static int restart(struct spawner *spawner, struct err *err)
 {
     if (spawner->socket >= 0)

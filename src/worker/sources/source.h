@@ -63,8 +63,8 @@ struct heartbeat_answer {
  * nothing is known about what was sent, sending the same report again is safe. */
 struct source {
     const struct source_verbs *verbs;
-    /* Whoever sets it gets claimed tasks on the thread that brings them, one change of threads
-     * earlier, from sources that can do so: claim then leaves *works NULL. Must be quick. */
+    /* If set, sources that can do so pass claimed tasks to it on the thread that brings them, one
+     * change of threads earlier: claim then leaves *works NULL. Must be quick. */
     void (*arrived)(void *ctx, const struct work *works, uint32_t count);
     /* Some are being written and will arrive soon, unless that fails; may be NULL. */
     void (*coming)(void *ctx);

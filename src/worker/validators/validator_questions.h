@@ -1,6 +1,6 @@
-/* Questions of people to the validators of task types (POST /v1/recovery/validate): answered one
- * after the other on a thread of its own, beside the one that works lost tasks off (validators.h):
- * whoever asks holds up no recovery. Nothing is stored. Only where some type has a validator. */
+/* Users' questions to the validators of task types (POST /v1/recovery/validate). A separate thread
+ * answers them one after the other, beside the one that recovers lost tasks (validators.h), so a
+ * question does not hold up a recovery. Nothing is stored. Only where some type has a validator. */
 #ifndef WORKER_VALIDATORS_VALIDATOR_QUESTIONS_H
 #define WORKER_VALIDATORS_VALIDATOR_QUESTIONS_H
 
@@ -19,7 +19,7 @@ bool validator_questions_ask(void *questions, struct recovery_question *question
 /* Settings that were read again; they live as long. Any thread. */
 void validator_questions_configure(struct validator_questions *questions,
                                    const struct settings *settings);
-/* Those that wait are told that nobody was asked; a command under way is stopped. Afterwards every
+/* Waiting questions end unanswered; a command under way is stopped. Afterwards every
  * question is refused. NULL is fine. */
 void validator_questions_halt(struct validator_questions *questions);
 void validator_questions_free(struct validator_questions *questions); /* halts if need be */

@@ -14,7 +14,7 @@
 
 #define TASK_BYTES_MAX ((size_t)16 * 1024 * 1024)
 #define PAUSE_US CLOCK_SECOND_US              /* after a refusal of the queue */
-#define ANSWER_TRIES 5 /* then its entry waits for its lease to end, and stands in nobody's way */
+#define ANSWER_TRIES 5 /* then its entry waits for its lease to end and blocks no other */
 #define SLEEP_US_MAX (60 * CLOCK_SECOND_US)   /* a suspend is not counted by the wait */
 
 struct validators {

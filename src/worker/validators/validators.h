@@ -1,8 +1,8 @@
-/* Validators of task types (B6): before a lost task is put back, whoever knows its type is asked
- * whether that makes sense: a command, an HTTP target, or a function of the embedding program. One
- * thread takes entries of the recovery queue, asks outside of any transaction, and says what it was
- * told; each answer has 10 s. Only where some type has a validator: without any, the queue works
- * recoveries off by itself. */
+/* Validators of task types (B6): before a lost task is put back, the validator of its type decides
+ * whether that makes sense. It is a command, an HTTP target, or a function of the embedding
+ * program. One thread takes entries of the recovery queue, asks outside of any transaction, and
+ * reports the answer; each answer has 10 s. Only where some type has a validator: without any, the
+ * queue works recoveries off by itself. */
 #ifndef WORKER_VALIDATORS_VALIDATORS_H
 #define WORKER_VALIDATORS_VALIDATORS_H
 
