@@ -290,7 +290,7 @@ int batch_move(struct batch *batch, struct task *task, enum status to, enum move
     }
     batch->news.delayed |= to == STATUS_DELAYED;
     if (to == STATUS_DELAYED)
-        chore_soon(batch->engine, CHORE_DUE, batch->now_us); /* looked at anew after this batch */
+        chore_soon(batch->engine, CHORE_DUE, batch->now_us); /* checked again after this batch */
     if (status_ended(to)) {
         task->completed_at_us = batch->now_us;
         if (!batch_grow(batch, &batch->ended.items, &batch->ended.cap, batch->ended.count,

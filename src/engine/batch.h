@@ -49,7 +49,7 @@ struct batch_limits {
     bool held;             /* the rows of the limited queues it needs are locked */
 };
 
-/* What threads and nodes are told after the commit. */
+/* What threads and other nodes learn after the commit. */
 struct batch_news {
     struct queue_state *heated; /* queues with new work */
     bool delayed;               /* something was put off */

@@ -101,7 +101,7 @@ static int apply_all(struct batch *batch, struct request *list, bool claims, str
     return 0;
 }
 
-/* Claims come after the sweep, but whoever claims is alive: its lease must not end before. */
+/* Claims come after the sweep, but a worker that claims is alive: its lease must not end before. */
 static int renew_claimers(struct batch *batch, struct request *list, struct err *err)
 {
     for (struct request *at = list; at; at = at->next) {
@@ -321,7 +321,7 @@ static void fatal(struct engine *engine, struct request *list, const struct err 
         engine->config.on_fatal(engine->config.ctx, err);
 }
 
-/* What memory knew of the failed batch may be wrong: read anew. */
+/* What memory knew of the failed batch may be wrong: reads it again. */
 int engine_reload(struct engine *engine, struct err *err)
 {
     int rc = limits_load(engine, err);
@@ -340,7 +340,7 @@ int engine_reload(struct engine *engine, struct err *err)
         return 0;
     }
     TRY(workers_load(engine, err));
-    if (!engine->store->shared) /* others have gone on renewing there */
+    if (!engine->store->shared) /* other nodes kept renewing there */
         workers_grant_grace(engine, engine_clock_us(engine));
     return 0;
 }
@@ -358,7 +358,7 @@ static enum store_outcome undo(struct engine *engine)
     batch_reset(&engine->batch);
     for (struct request *at = engine->waiting.claims_first; at; at = at->next_waiting)
         ((struct claim_request *)at)->claimed_count = 0; /* it may end before the next batch */
-    if (engine->store->shared) { /* perhaps out of reach: read anew when it can be */
+    if (engine->store->shared) { /* perhaps out of reach: read again when it is back */
         engine->nodes.stale = true;
         nodes_forget_hints(engine); /* by then all there is to do is looked for */
     } else if (engine_reload(engine, &err) < 0) {
@@ -453,7 +453,7 @@ void engine_run_batch(struct engine *engine, struct request *list, bool timers)
         if (engine->inbox.failed || !survive(engine, alone, &err))
             return;
         alone->next = NULL;
-        if (err.code == ERR_FORBIDDEN) /* to us by the database, not to whoever asked */
+        if (err.code == ERR_FORBIDDEN) /* by the database to us, not by us to the client */
             err.code = ERR_UNAVAILABLE;
         alone->err = err;
         alone->done(alone);

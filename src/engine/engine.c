@@ -35,8 +35,8 @@ int engine_read_lease_base(struct engine *engine, struct err *err)
     return rc;
 }
 
-/* A restored copy (F-D14): leases the original granted since are unusable here. Tokens go on from
- * the wall clock in milliseconds, which no counter of claims reaches. */
+/* A restored copy (F-D14): leases the original granted since are unusable here. Tokens continue
+ * from the wall clock in milliseconds, which no counter of claims reaches. */
 static int read_epoch(struct engine *engine, struct err *err)
 {
     const struct store_verbs *verbs = engine->store->verbs;

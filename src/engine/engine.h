@@ -1,6 +1,6 @@
 /* The queue: the only code that changes a task. It runs on one thread of its own, the writer's:
  * requests gather in an inbox, everything that has arrived is decided and written in one
- * transaction, and only after its commit is anybody answered (group commit). Claims that find
+ * transaction, and the answers go out only after its commit (group commit). Claims that find
  * nothing wait inside, and are served in the same commit as the enqueue that brings them work.
  *
  * Requests are structs of the caller's, submitted with engine_submit; `done` is called on the
@@ -151,7 +151,7 @@ struct register_request {
     uint32_t types_count;
     const struct str *categories;
     uint32_t categories_count;
-    int64_t pid;            /* of the worker, for an id that is made here; 0 = not told */
+    int64_t pid;            /* of the worker, for an id that is made here; 0 = unknown */
     bool in_process;          /* dies with this process: its tasks are lost at the next start */
     struct str id;            /* out */
     int64_t heartbeat_ms;     /* out */
@@ -245,7 +245,7 @@ struct outbox_take_request {
 
 struct outbox_done_request {
     struct request base;
-    struct outbox_message *messages; /* with attempts, last_error and next_at_us set anew */
+    struct outbox_message *messages; /* with new attempts, last_error and next_at_us */
     bool *remove;
     uint32_t count;
 };
@@ -366,7 +366,7 @@ struct recovery_request {
     int64_t priority;             /* otherwise the task's recovery_priority */
     int64_t scheduled_for_us;     /* 0 = now */
     struct recovery_entry entry;  /* out, of put */
-    enum recovery_reason reason;  /* out, of validate, so below */
+    enum recovery_reason reason;  /* out, of validate, here and below */
     struct str verdict;           /* {"valid":…,"reason":…,"detail":{…}} */
     struct str type;              /* the task's */
     bool validates;               /* its type has a validator, which is still to be asked */
@@ -429,8 +429,9 @@ struct engine_config {
     /* Spans that were committed, when they are exported (settings.tracing_otlp); may be NULL. */
     void (*on_spans)(void *ctx, const struct span *spans, uint32_t count);
     void (*on_outbox)(void *ctx);  /* a message was committed; may be NULL */
-    /* Types that have a validator; NULL = none has. Who says yes for no type at all (absent) works
-     * recoveries off (recovery_work_request), and is told when there are new ones. */
+    /* Types that have a validator; NULL = none has. A callback that says yes for no type at all
+     * (absent) processes recoveries itself (recovery_work_request); on_recovery reports new
+     * ones. */
     bool (*validates)(void *ctx, struct str type);
     void (*on_recovery)(void *ctx);
     /* What an earlier run lost is put back when the first worker registers, or after a lease: until

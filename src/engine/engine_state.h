@@ -82,8 +82,8 @@ static inline bool lives_here(const struct engine *engine, struct str name)
     return !engine->config.lives_here || engine->config.lives_here(engine->config.ctx, name);
 }
 
-/* Does anybody depend on the task, does it depend on anybody? On a store of our own one flag for
- * all tasks is enough; other nodes would not see it. */
+/* Does a task depend on this one, does this one depend on another? On a store of our own one flag
+ * for all tasks is enough; other nodes would not see it. */
 static inline bool task_has_dependents(const struct batch *batch, const struct task *task)
 {
     return batch->store->shared ? task->waits.has_dependents : batch->engine->any_dependencies;

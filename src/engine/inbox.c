@@ -174,7 +174,7 @@ static void mark_forgotten(const struct forget *forgets, struct request *list)
                 request->forgotten = true;
 }
 
-/* After a stall of the whole process nobody is declared dead before one lease has passed. */
+/* After a stall of the whole process, no worker is declared dead before one lease has passed. */
 static void notice_stall(struct engine *engine, int64_t now_us)
 {
     int64_t late_us = engine->inbox.expected_us ? now_us - engine->inbox.expected_us : 0;
@@ -211,7 +211,7 @@ static int64_t next_deadline(struct engine *engine, int64_t now_us)
     return next_us;
 }
 
-/* The thread belongs to somebody else's program: while it has the turn it must neither be cancelled
+/* The thread belongs to the embedding program: while it has the turn it must neither be cancelled
  * nor interrupted, and a write that fails must not kill the program (SIGPIPE, SIGXFSZ). */
 struct shelter {
     sigset_t mask;
@@ -253,7 +253,7 @@ static bool sweeps_first(const struct engine *engine)
     return engine->leases.restarted && !engine->leases.awaits_worker && !engine->store->shared;
 }
 
-/* True when the request is the caller's to decide: nobody is at it, nobody waits for it. */
+/* True when the caller may decide the request itself: no thread has the turn or waits for it. */
 static bool take_turn(struct engine *engine)
 {
     bool mine;

@@ -1,6 +1,6 @@
-/* What other nodes on a shared store do: work they made is looked for when they tell of it, and by
- * itself after a while, because what is told may get lost; queues they made or changed are taken
- * over. Nothing here is needed for being right, only for being quick. */
+/* What other nodes on a shared store do: this node looks for their work when they send a hint, and
+ * polls besides, because a hint may get lost; it takes over queues they made or changed. Nothing
+ * here is needed for correctness, only for speed. */
 #include "engine/nodes.h"
 
 #include "core/bounds.h"
@@ -14,16 +14,16 @@
 
 #define HINT_BYTES_MAX 4096
 #define SEPARATOR '\x1f'
-#define POLL_US (500 * CLOCK_MS_US) /* while claims wait, work nobody told of is found so late */
+#define POLL_US (500 * CLOCK_MS_US) /* while claims wait, work without a hint is found this late */
 
 static const struct str due_word = {"", 0};      /* tasks were put off: a time comes */
-static const struct str ended_word = {"\x01", 1}; /* tasks ended: somebody may wait for them */
+static const struct str ended_word = {"\x01", 1}; /* tasks ended: a client may wait for them */
 static const struct str rules_word = {"\x04", 1}; /* a queue has new rules (2 and 3: store) */
 static const struct str catalog_word = {"\x06", 1}; /* what people plan with has changed */
 static const struct str recovery_word = {"\x07", 1}; /* a recovery was asked for */
 #define ALIVE '\x05' /* before a worker's id, from one writer to another */
 
-/* Is it what was told last? A busy queue is told of again and again. */
+/* Is it the last hint? A busy queue sends the same one again and again. */
 static bool told_last(const struct buf *hints, struct str name)
 {
     size_t at = hints->len - name.len - 1;
@@ -33,7 +33,7 @@ static bool told_last(const struct buf *hints, struct str name)
            memcmp(hints->data + at, name.data, name.len) == 0;
 }
 
-/* Work in a queue concerns only claims that wait; a claim that begins to finds what was told. */
+/* Work in a queue concerns only waiting claims; a claim that starts to wait finds the hint. */
 static void hint(struct engine *engine, struct str name)
 {
     bool work = name.len > 0 && (unsigned char)name.data[0] > ' ';
@@ -53,7 +53,7 @@ static void hint(struct engine *engine, struct str name)
     pthread_mutex_unlock(&engine->inbox.mutex);
 }
 
-/* To the other writers of its node: all that it is told, or what may concern them. */
+/* To the other writers of its node: every hint it gets, or what may concern them. */
 static void hint_others(struct engine *engine, struct str name)
 {
     struct engine *first = engine->main;
@@ -108,7 +108,7 @@ static int renew_worker(struct batch *batch, struct str id, struct err *err)
     return worker ? workers_renew(batch, worker, err) : 0;
 }
 
-/* Somebody changed it: what is planned may come earlier now. */
+/* It was changed: what is planned may come earlier now. */
 static void look_at_catalog(struct engine *engine)
 {
     catalog_doubt(engine);
@@ -116,7 +116,7 @@ static void look_at_catalog(struct engine *engine)
         chore_soon(engine, CHORE_FIRE, 0);
 }
 
-/* The leader works them off, or whoever asks validators there. */
+/* The leader processes them, or the thread that asks validators there. */
 static void look_at_recoveries(struct engine *engine)
 {
     chore_soon(engine, CHORE_RECOVERY, 0);
@@ -186,7 +186,7 @@ static int take_hints(struct batch *batch, struct err *err)
 }
 
 /* The leader must not miss what was planned on another node; others look when they need it. The
- * version is firing's own: what memory knows of the catalog is renewed by whoever looks first. */
+ * version is firing's own: the first reader refreshes what memory knows of the catalog. */
 static int poll_catalog(struct batch *batch, struct err *err)
 {
     struct engine *engine = batch->engine;

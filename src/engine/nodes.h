@@ -1,4 +1,4 @@
-/* What other nodes on a shared store did, and what they are told (nodes.c). The hints are under the
+/* What other nodes on a shared store did, and the hints they get (nodes.c). The hints are under the
  * mutex of the inbox; the rest belongs to the thread that has the turn. */
 #ifndef ENGINE_NODES_H
 #define ENGINE_NODES_H

@@ -142,8 +142,8 @@ static void forget_silent(struct engine *engine, int64_t now_us)
 }
 
 /* The row of a worker, read again now and then: it may have left. For a heartbeat it is always
- * read: a worker that was removed is told so by the first one it sends. Its life is renewed by the
- * first writer, which is told in time. */
+ * read: a removed worker learns it from its first heartbeat. The first writer renews its lease and
+ * gets word in time. */
 int writers_find_worker(struct batch *batch, struct str id, struct worker_state **worker,
                         struct err *err)
 {

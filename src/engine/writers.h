@@ -23,9 +23,9 @@ struct writers {
 
 /* several of them in one node */
 int writers_open(struct engine *engine, struct err *err);
-void writers_stop_others(struct engine *engine); /* one of them failed: none goes on */
+void writers_stop_others(struct engine *engine); /* one of them failed: all stop */
 void writers_end(struct engine *engine);         /* their threads, ... */
-void writers_close(struct engine *engine); /* ... and when nobody tells them anything any more */
+void writers_close(struct engine *engine); /* ... and when no thread sends them anything any more */
 struct engine *writers_choose(struct engine *engine, const struct request *request);
 int writers_find_worker(struct batch *batch, struct str id, struct worker_state **worker,
                         struct err *err);

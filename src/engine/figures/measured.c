@@ -99,7 +99,7 @@ void measured_move(struct batch *batch, const struct task *task, enum move move)
 void measured_execution(struct batch *batch, const struct task *task, enum execution_status status)
 {
     if (status == EXECUTION_CANCELLED)
-        return; /* given back, or nobody wants it any more: neither well nor badly */
+        return; /* given back or cancelled: neither a success nor a failure */
     note(batch, task, status == EXECUTION_COMPLETED ? MEASURE_COMPLETED : MEASURE_FAILED,
          task->lease.started_at_us ? batch->now_us - task->lease.started_at_us : -1,
          measures_category(batch->engine->figures.measures, &task->spec.category_id));
@@ -179,7 +179,7 @@ static struct measured_category find(const struct measured_categories *in, const
     return (struct measured_category){.id = *id};
 }
 
-/* What is told in the first seconds of an hour may have been in the last ones of that before. */
+/* What is reported in the first seconds of an hour may have happened in the hour before. */
 static uint32_t changed_hours(struct hours_flush *flush, struct execution_hour *hours)
 {
     uint32_t count = 0;
@@ -240,7 +240,7 @@ int64_t measured_next_us(const struct engine *engine)
                : INT64_MAX;
 }
 
-/* Whoever counts from here on says so again. */
+/* Counters that change from here on mark themselves again. */
 int measured_flush(struct batch *batch, struct err *err)
 {
     struct engine *engine = batch->engine;
@@ -279,7 +279,7 @@ int measured_stop(struct engine *engine, struct err *err)
     return 0;
 }
 
-/* ---- for whoever shows them ---- */
+/* ---- for showing them ---- */
 
 static void each(struct engine *engine, void (*read)(const struct measures *measures, void *sum),
                  void *sum)

@@ -1,6 +1,6 @@
-/* Spans of what a batch does, gathered while it is decided and told after its commit, so that what
- * was undone leaves none. Only of tasks whose trace is sampled, and only where somebody exports
- * them. Who runs out of memory here loses spans, not the batch. The queue's thread. */
+/* Spans of what a batch does, gathered while it is decided and exported after its commit, so that a
+ * rolled-back batch leaves none. Only of tasks whose trace is sampled, and only if an exporter is
+ * configured. Running out of memory here loses spans, not the batch. The queue's thread. */
 #include "engine/figures/spans.h"
 
 #include "engine/batch.h"

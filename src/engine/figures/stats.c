@@ -48,7 +48,7 @@ static void add_type(struct queue_view *view, struct str type, struct arena *are
                                 ? arena_alloc_array(arena, cap, sizeof *grown) : NULL;
 
         if (!grown) {
-            view->takes_any = true; /* nobody is called missing who may be there */
+            view->takes_any = true; /* no worker is called missing that may be there */
             return;
         }
         if (view->types_count)
@@ -75,7 +75,7 @@ static void note_served(struct batch *batch, const struct worker_state *worker,
     }
 }
 
-/* How many workers live, which queues and types have one, and whether anybody leads. The node
+/* How many workers live, which queues and types have one, and whether there is a leader. The node
  * itself is a row without slots until it has a pool. */
 static void look_at_workers(struct batch *batch, struct stats_request *request)
 {
@@ -154,7 +154,7 @@ int outbox_take(struct batch *batch, struct request *base)
     struct err *err = &request->base.err;
 
     if (batch->store->shared && !batch->store->verbs->leads(batch->store)) {
-        request->count = 0; /* the leader sends; whoever becomes it looks here soon */
+        request->count = 0; /* the leader sends; the next leader looks here soon */
         request->next_at_us = batch->now_us + CLOCK_SECOND_US;
         return 0;
     }
@@ -162,7 +162,7 @@ int outbox_take(struct batch *batch, struct request *base)
     TRY(batch->store->verbs->outbox_due(batch->store, batch->now_us, request->limit,
                                         request->base.arena, &request->messages, &request->count,
                                         &request->next_at_us, err));
-    /* Nobody tells the leader of messages that other nodes put there. */
+    /* The leader gets no hint of messages that other nodes put there. */
     if (batch->store->shared && request->next_at_us > batch->now_us + CLOCK_SECOND_US)
         request->next_at_us = batch->now_us + CLOCK_SECOND_US;
     return 0;

@@ -60,7 +60,7 @@ static int is_awaited(struct batch *batch, const struct task *task, bool *awaite
     return rc;
 }
 
-/* Somebody may still want its outcome: a parent that waits, a dependent that has not run. */
+/* Another task may still need its outcome: a parent that waits, a dependent that has not run. */
 static int is_needed(struct batch *batch, const struct task *task, bool *needed, struct err *err)
 {
     struct task *relative = NULL;

@@ -119,7 +119,7 @@ int lose_and_recover(struct batch *batch, struct task *task, const char *reason,
     return task_pause_if_asked(batch, task, pause, err);
 }
 
-/* Its worker lives: nobody else gets it before that one has stopped it (F-A19, F-I3). */
+/* Its worker is alive: no other worker gets it before that one has stopped it (F-A19, F-I3). */
 int lose_stalled(struct batch *batch, struct task *task, struct err *err)
 {
     TRY(lose_held(batch, task, err));

@@ -17,7 +17,7 @@ static struct lost_group *group_of(struct lost_told *told, struct str worker_id,
     return NULL;
 }
 
-/* Before it is let go: afterwards nobody knows who held it. */
+/* Before it is released: afterwards its holder is unknown. */
 void lost_note(struct batch *batch, const struct task *task, const char *reason)
 {
     struct lost_told *told = &batch->lost;

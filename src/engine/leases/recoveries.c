@@ -1,7 +1,8 @@
-/* The recovery queue (B4): entries are made by people and by the sweep, judged (B6), and applied by
- * whoever leads, by priority. A type with a validator is asked before its task is put back: outside
- * of any transaction, by a thread that takes entries here and says what it was told
- * (recovery_work); the entry is its as long as its lease. Belongs to whoever has the turn. */
+/* The recovery queue (B4): users and the sweep make entries, the engine judges them (B6), and the
+ * leader applies them by priority. If a type has a validator, that is asked before its task is put
+ * back: outside of any transaction, by a thread that takes entries here and reports the answer
+ * (recovery_work); it holds the entry as long as its lease. Runs on the thread that has the
+ * turn. */
 #include "engine/leases/recoveries.h"
 
 #include "base/fault.h"
@@ -188,7 +189,8 @@ static void give_out(struct recovery_work_request *request, const struct recover
                                    .type = arena_str(request->base.arena, task->spec.type)};
 }
 
-/* What the sweep lost begins anew where no checkpoint is whole, as it would without a validator. */
+/* A task that the sweep lost starts over if no checkpoint is intact, as it would without a
+ * validator. */
 static int gather_for(struct batch *batch, const struct task *task,
                       const struct recovery_entry *entry, struct findings *found, struct err *err)
 {
@@ -198,7 +200,8 @@ static int gather_for(struct batch *batch, const struct task *task,
     return rc;
 }
 
-/* One entry that is due: decided at once, or given to whoever asks the validator of its type. */
+/* One entry that is due: decided at once, or given to the thread that asks the validator of its
+ * type. */
 static int take_up(struct batch *batch, struct recovery_entry *entry,
                    struct recovery_work_request *request, struct err *err)
 {

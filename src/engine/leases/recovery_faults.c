@@ -1,7 +1,7 @@
-/* Entries of the recovery queue that failed for a reason nobody foresaw: what they did was rolled
- * back, so memory keeps them, a few. Each is left out for a growing while, so that it holds up
- * nobody behind it; the attempt and its error are written down with the next look. After a restart
- * they are found anew. Belongs to whoever has the turn. */
+/* Entries of the recovery queue that failed for an unforeseen reason: what they did was rolled
+ * back, so memory keeps a few of them. Each is skipped for a growing while, so that it does not
+ * hold up those behind it; the attempt and its error are stored with the next look. After a restart
+ * they are found again. Runs on the thread that has the turn. */
 #include "engine/batch.h"
 #include "engine/engine_state.h"
 #include "engine/leases/recoveries.h"

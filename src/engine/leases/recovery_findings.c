@@ -1,6 +1,6 @@
 /* The facts that a recovery is judged by (core/task/recovery.h): checkpoints that are whole, live
- * workers that have the handler, keys; and the verdict as people see it. Nothing is changed.
- * Belongs to whoever has the turn. */
+ * workers that have the handler, keys; and the verdict as users see it. Nothing is changed. Runs on
+ * the thread that has the turn. */
 #include "core/bounds.h"
 #include "core/render.h"
 #include "core/task/checkpoint.h"
@@ -20,7 +20,7 @@ static int no_memory(struct err *err)
 }
 
 /* The one before; 0 = there is none. It may be large, and many are looked at in one commit: only
- * what is told of it stays. */
+ * what the verdict mentions stays. */
 static int look_at_one(struct batch *batch, const struct task *task, int64_t *before_seq,
                        struct findings *found, struct err *err)
 {

@@ -1,4 +1,4 @@
-/* What recoveries.c and recovery_findings.c share. Belongs to whoever has the turn. */
+/* Shared by recoveries.c and recovery_findings.c. Runs on the thread that has the turn. */
 #ifndef ENGINE_LEASES_RECOVERY_INT_H
 #define ENGINE_LEASES_RECOVERY_INT_H
 
@@ -11,7 +11,7 @@ struct findings {
     uint32_t damaged;      /* newer ones that are not whole */
 };
 
-/* What is known of a task (NULL = there is none) that somebody wants to recover this way. */
+/* What is known of a task (NULL = there is none) that shall be recovered this way. */
 int recovery_gather(struct batch *batch, const struct task *task, enum recovery_method method,
                     struct findings *found, struct err *err);
 /* {"valid":…,"reason":…,"detail":{…}}; `said` is what a validator gave as its reason. */

@@ -120,8 +120,8 @@ static int blame_and_lose(struct batch *batch, struct task *task, const char *re
     return lose_and_recover(batch, task, reason, task->status == STATUS_RUNNING || !ran, err);
 }
 
-/* Its lease lives, but its handler gave no sign for as long as it, its type or its queue allows,
- * and somebody was there to hear it. */
+/* Its lease lives, but its handler was silent for longer than it, its type or its queue allows, and
+ * the server was there to hear it. */
 static bool is_stalled(const struct engine *engine, const struct task *task, int64_t now_us)
 {
     return recovery_is_stalled(task, 0, now_us) &&
@@ -160,8 +160,8 @@ static int sweep_page(struct batch *batch, struct task **tasks, uint32_t count, 
     return 0;
 }
 
-/* One page per commit, so that nobody waits for all that is held: with 50,000 held tasks a whole
- * pass takes 0.2 s. The cursor starts anew after a rollback. */
+/* One page per commit, so that no request waits for all that is held: with 50,000 held tasks a
+ * whole pass takes 0.2 s. The cursor starts over after a rollback. */
 static int sweep_held(struct batch *batch, bool *more, struct err *err)
 {
     struct task **tasks = arena_alloc_array(&batch->arena, SWEEP_PAGE, sizeof *tasks);
@@ -215,7 +215,7 @@ static int save_time(struct batch *batch, struct err *err)
 }
 
 /* A worker whose claim waits here is alive, however long it waits. Only some rows are written at a
- * time: 10,000 that registered together would be a tenth of a second for everybody else (F-H6). */
+ * time: 10,000 that registered together would delay all others by a tenth of a second (F-H6). */
 static int renew_waiting(struct batch *batch, struct err *err)
 {
     uint32_t written = 0;

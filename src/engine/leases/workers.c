@@ -195,7 +195,7 @@ static void forget_gone(struct engine *engine)
     }
 }
 
-/* Registered anew at another node, with other queues or more slots. */
+/* Registered again at another node, with other queues or more slots. */
 static bool is_changed(const struct engine *engine, const struct worker_state *worker,
                        const struct worker_row *row)
 {
@@ -273,13 +273,13 @@ void workers_touch(struct batch *batch, struct worker_state *worker)
         worker->row.lease_until_us = batch->now_us + lease_us;
 }
 
-/* The store is told when half of what it knows has passed: a row per worker and half lease. */
+/* The row is written when half of the stored lease has passed: once per worker and half lease. */
 int workers_renew(struct batch *batch, struct worker_state *worker, struct err *err)
 {
     int64_t lease_us = batch->engine->settings->lease_ms * CLOCK_MS_US;
 
     workers_touch(batch, worker);
-    if (!is_main(batch->engine) && !batch->engine->writers.beats) /* the first writer was told */
+    if (!is_main(batch->engine) && !batch->engine->writers.beats) /* the first writer knows */
         return 0;
     if (worker->lease_written_us - batch->now_us > lease_us / 2)
         return 0;
@@ -422,7 +422,7 @@ void workers_name_node(struct engine *engine)
     arena_deinit(&arena);
 }
 
-/* Whoever owns the file leads at once. What the run before left of itself goes. */
+/* The owner of the file leads at once. The rows of the earlier run are removed. */
 int workers_enter_node(struct batch *batch, struct err *err)
 {
     struct engine *engine = batch->engine;
@@ -494,7 +494,7 @@ int workers_leave(struct batch *batch, struct request *base)
             TRY(lose_stopped(batch, tasks[i], err));
         }
     } while (count > 0);
-    if (is_node(batch->engine, worker->row.id)) /* its pool stops, the node goes on */
+    if (is_node(batch->engine, worker->row.id)) /* its pool stops, the node continues */
         return put_node(batch, err);
     return workers_drop(batch, worker, err);
 }

@@ -27,7 +27,7 @@ struct worker_state {
     bool led;                 /* as its row says, of this node's own */
     int64_t known_us;         /* further writers: when its row was read, ... */
     unsigned known_gone;      /* ... how many workers had left this node by then, ... */
-    int64_t told_us;          /* ... and when the first one was told that it lives */
+    int64_t told_us;          /* ... and when the first writer learnt that it lives */
     uint64_t followed;        /* the look at the store's rows that saw it last */
 };
 
@@ -70,7 +70,7 @@ bool workers_serve(const struct worker_state *worker, struct str queue);
 bool workers_take(const struct batch *batch, const struct worker_state *worker, struct str queue,
                   struct str type);
 int workers_list(struct batch *batch, struct request *base);
-/* The lease goes on in memory, which is what counts; the row is left to workers_renew. */
+/* Renews the lease in memory, which is what counts; workers_renew writes the row. */
 void workers_touch(struct batch *batch, struct worker_state *worker);
 int workers_renew(struct batch *batch, struct worker_state *worker, struct err *err);
 void workers_grant_grace(struct engine *engine, int64_t now_us); /* after a stall or a start */

@@ -192,7 +192,7 @@ static void nothing_runs(struct map *limits)
         limit->running = 0;
 }
 
-/* Counts anew what runs, from the store: at the start, after a failed batch, for new rules. */
+/* Counts what runs again, from the store: at the start, after a failed batch, for new rules. */
 int limits_count_all(struct engine *engine, struct err *err)
 {
     struct arena arena = ARENA_INIT(0);
@@ -290,13 +290,13 @@ static int follow_row(struct batch *batch, struct queue_row *row, struct err *er
         state = state_new(engine, row, err);
         if (state)
             state->followed = engine->limits.followed;
-        batch_heat_here(batch, state); /* it came with a task, and somebody may wait for it */
+        batch_heat_here(batch, state); /* it came with a task, and a claim may wait for it */
         return state ? 0 : -(int)err->code;
     }
     if (state->row.updated_at_us == row->updated_at_us)
         return 0;
     TRY(limits_replace_row(engine, state, row, err));
-    if (engine->nodes.leads) /* whoever changed it does the same, but may be gone */
+    if (engine->nodes.leads) /* the node that changed it does the same, but may be gone */
         state->unpark_all = engine->limits.unpark_some = true;
     batch_heat_here(batch, state);
     return 0;

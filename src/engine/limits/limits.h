@@ -39,7 +39,7 @@ struct queue_state {
     bool hot;                /* new ready tasks or free slots in this batch */
     bool has_older;          /* hot because of what may have been ready before this batch */
     struct queue_state *next_hot;
-    bool heated; /* the same, by this batch itself: other nodes are told */
+    bool heated; /* the same, by this batch itself: other nodes get a hint */
     struct queue_state *next_heated;
     uint64_t followed; /* the look at the store's rows that saw it last */
     struct queue_state *next_dropped;
@@ -80,7 +80,7 @@ bool limits_any(const struct queue_state *state);
 int limits_look(struct batch *batch, struct queue_state *state, struct err *err);
 int limits_look_key(struct batch *batch, struct limit *limit, struct err *err);
 int limits_save(struct batch *batch, struct err *err); /* buckets, before the commit */
-/* How full a limit is, for looking only: nobody is kept waiting, and what is seen may be over.
+/* How full a limit is, for showing only: takes no lock, and the answer may be out of date.
  * `kind` is q, t or k; name the type or the key. */
 int limits_peek(struct batch *batch, struct queue_state *state, char kind, struct str name,
                 const struct rate_rule *rate, int64_t *running, struct bucket *bucket,
@@ -93,7 +93,7 @@ int limits_unpark(struct batch *batch, struct err *err);
 int64_t limits_order_key(struct engine *engine, const struct task *task, int64_t eligible_us);
 int64_t limits_eligible_us(struct engine *engine, const struct task *task); /* by its order key */
 /* For queue_rules.c: */
-int limits_count_all(struct engine *engine, struct err *err); /* what runs, anew from the store */
+int limits_count_all(struct engine *engine, struct err *err); /* what runs, again from the store */
 int limits_replace_row(struct engine *engine, struct queue_state *state,
                        const struct queue_row *row, struct err *err);
 /* The queue as the store has it now, made or changed by whom ever. */

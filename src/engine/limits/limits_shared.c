@@ -1,6 +1,6 @@
-/* Limits on a store with several nodes: what runs is counted by the database, and whoever takes
- * tasks of a queue with limits holds the queue's row meanwhile, so that two nodes never admit the
- * same last slot. Queues without limits know nothing of this. What is read holds for one batch. */
+/* Limits on a store with several nodes: the database counts what runs, and a node that takes tasks
+ * of a queue with limits holds the queue's row meanwhile, so that two nodes never admit the same
+ * last slot. Queues without limits know nothing of this. What is read holds for one batch. */
 #include "core/bounds.h"
 #include "engine/batch.h"
 #include "engine/engine_state.h"
@@ -105,8 +105,8 @@ static int by_name(const void *a, const void *b)
     return str_compare(*left, *right);
 }
 
-/* Whoever needs several rows takes them in the order of their names: a writer that lets go of slots
- * and one that takes them would wait for each other else. */
+/* A writer that needs several rows takes them in the order of their names: otherwise one that frees
+ * slots and one that takes them would wait for each other. */
 static int hold_in_order(struct batch *batch, struct err *err)
 {
     struct engine *engine = batch->engine;

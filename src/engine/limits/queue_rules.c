@@ -138,7 +138,7 @@ static int reorder(struct batch *batch, const struct queue_rule *before,
                                               before->name, new_order, &ctx, err);
 }
 
-/* Nobody else changes the queue before this transaction ends, and what they changed is known. */
+/* No other node changes the queue before this transaction ends, and earlier changes are known. */
 static int hold_row(struct batch *batch, struct str name, struct queue_state **state,
                     struct err *err)
 {

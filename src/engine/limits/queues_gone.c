@@ -1,8 +1,8 @@
-/* Queues that go: on request, when they hold no task; by themselves, when they hold none and nobody
- * gave them settings; and because another writer or node removed them. A queue is a row and what
- * memory knows of it. Its tasks do not name the row, so that an enqueue under way elsewhere may put
- * a task into a queue whose row is just removed: each writer that knows the queue and sees the row
- * gone looks for tasks, and makes it again where there are some. Writer's thread. */
+/* Queues that go: on request, when they hold no task; by themselves, when they hold none and have
+ * no settings; and because another writer or node removed them. A queue is a row and what memory
+ * knows of it. Its tasks do not name the row, so that an enqueue under way elsewhere may put a task
+ * into a queue whose row is just removed: each writer that knows the queue and sees the row gone
+ * looks for tasks, and makes it again where there are some. Writer's thread. */
 #include "engine/batch.h"
 #include "engine/engine_state.h"
 #include "engine/limits/limits.h"

@@ -1,5 +1,5 @@
 /* Tasks of categories that may run only at certain times of the day, or only so many per claim
- * (D5). Whoever makes a task ready asks here first, and so does every claim for what it got: a
+ * (D5). Code that makes a task ready asks here first, and so does every claim for what it got: a
  * window may close while a task waits in the line. Tasks without a category never come here. */
 #include "engine/limits/windows.h"
 
@@ -135,7 +135,7 @@ static uint64_t sum_windows(const struct catalog_cache *cache)
     return sum;
 }
 
-/* It may run now, or sooner than it was told; later is seen when it is due. */
+/* It may run now, or sooner than planned; a later start is decided when it is due. */
 static int look_again(struct batch *batch, const struct uuid *id, struct err *err)
 {
     struct task *task;

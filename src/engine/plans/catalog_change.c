@@ -1,6 +1,6 @@
 /* Categories, jobs and what jobs wait for: made, changed, removed. Everything is checked inside the
- * transaction, while nobody else changes the catalog, so that two edits at once cannot make a cycle
- * (F-H11) or use up a name twice. Schedules and patterns are in catalog_times.c. */
+ * transaction, under the catalog's lock, so that two edits at once cannot make a cycle (F-H11) or
+ * use up a name twice. Schedules and patterns are in catalog_times.c. */
 #include "engine/plans/catalog_change.h"
 
 #include "base/fault.h"
@@ -239,7 +239,8 @@ static int update_job(struct batch *batch, struct catalog_request *request)
     return is_active && !was_active ? fire_pass(batch, &job->id, NULL, err) : 0;
 }
 
-/* Runs that have begun go on, those that still wait are cancelled; nobody waits for it any more. */
+/* Runs that have begun continue, those that still wait are cancelled; no job waits for it any
+ * more. */
 static int delete_job(struct batch *batch, struct catalog_request *request)
 {
     struct err *err = &request->base.err;
@@ -324,7 +325,7 @@ static const struct job_dependency *find_edge(const struct batch *batch, const s
     return NULL;
 }
 
-/* Runs that wait because of it go on. */
+/* Releases the runs that wait because of it. */
 static int let_waiting_go(struct batch *batch, const struct job_dependency *edge, struct err *err)
 {
     if (edge->mode != DEPENDENCY_GATE)
@@ -334,7 +335,8 @@ static int let_waiting_go(struct batch *batch, const struct job_dependency *edge
     return runs_release_waits(batch, &edge->depends_on_job_id, edge, err);
 }
 
-/* Who waits already waits for what it was told to; a gate that is none any more lets all go. */
+/* A run that waits keeps waiting for what it was made to wait for; a gate that is removed releases
+ * all. */
 static int update_dependency(struct batch *batch, struct catalog_request *request)
 {
     const struct job_dependency *edge = find_edge(batch, &request->id);
@@ -390,7 +392,7 @@ static int apply(struct batch *batch, struct catalog_request *request)
     return acts[request->kind][request->op](batch, request);
 }
 
-/* Memory is read anew after it, also within this batch. */
+/* The catalog in memory is read again after it, also within this batch. */
 int catalog_apply(struct batch *batch, struct request *base)
 {
     struct catalog_request *request = (struct catalog_request *)base;
@@ -410,6 +412,6 @@ int catalog_apply(struct batch *batch, struct request *base)
     if (rc < 0)
         return rc;
     batch->news.catalog_changed = true;
-    chore_soon(batch->engine, CHORE_FIRE, 0); /* looked at anew after this batch */
+    chore_soon(batch->engine, CHORE_FIRE, 0); /* checked again after this batch */
     return 0;
 }

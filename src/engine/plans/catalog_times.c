@@ -155,7 +155,7 @@ static int update_schedule(struct batch *batch, struct catalog_request *request)
     return runs_release_slots(batch, job, err);
 }
 
-/* Runs it made go on, one beside the other. */
+/* Runs it made continue, one beside the other. */
 static int delete_schedule(struct batch *batch, struct catalog_request *request)
 {
     struct err *err = &request->base.err;

@@ -1,6 +1,6 @@
 /* How much the end of one job may start (D7): all of it is made in the transaction of that end, so
  * it is bounded in runs and in bytes when a dependency or a job is changed, not when a run ends and
- * nobody could do anything about it. Under the catalog's lock. */
+ * it is too late to change anything. Under the catalog's lock. */
 #include "core/bounds.h"
 #include "engine/batch.h"
 #include "engine/plans/catalog_change.h"

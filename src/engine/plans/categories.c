@@ -10,7 +10,7 @@
 
 #include <stdlib.h>
 
-#define SCHEDULES_KNOWN_MAX 10000 /* about 1 MiB; then they are read anew */
+#define SCHEDULES_KNOWN_MAX 10000 /* about 1 MiB; then they are read again */
 
 static int no_memory(struct err *err)
 {
@@ -37,7 +37,7 @@ void catalog_forget(struct engine *engine)
     engine->plans.catalog.known = false;
 }
 
-/* What somebody of this batch may still look at lives as long as the batch. */
+/* What this batch may still look at lives as long as the batch. */
 static void cache_clear(struct catalog_cache *cache, struct arena *keeper)
 {
     map_deinit(&cache->names);

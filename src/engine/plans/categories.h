@@ -38,7 +38,7 @@ struct catalog_cache {
     int64_t version;
     uint64_t looked_in; /* the batch that made sure that it is the newest */
     bool known;
-    bool doubted; /* shared stores: somebody may have changed it */
+    bool doubted; /* shared stores: another node may have changed it */
 };
 
 /* Is anything planned here at all? */

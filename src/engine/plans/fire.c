@@ -59,7 +59,7 @@ static int insert_fires(struct firing *firing, struct fire **out, struct planned
     for (uint32_t i = 0; i < firing->ready; i++) {
         struct owner *owner = &firing->owners[i];
 
-        if (!firing->steps[i].moved) /* somebody changed it meanwhile: looked at again */
+        if (!firing->steps[i].moved) /* it was changed meanwhile: looked at again */
             continue;
         plan_tasks(firing, owner, fires + *count, *planned + *count);
         *count += owner->due.count;
@@ -153,7 +153,7 @@ static int make_tasks(struct firing *firing)
     return 0;
 }
 
-/* Instants that made no task: missed for too long, or while an earlier run went on. */
+/* Instants that made no task: missed for too long, or while an earlier run was still open. */
 static void tell_left_out(struct firing *firing)
 {
     struct engine *engine = firing->batch->engine;
@@ -257,8 +257,8 @@ static int fire_kind(struct firing *firing, int64_t *next_us)
     return 0;
 }
 
-/* All is decided and all jobs are held before the first schedule is: whoever edits one takes the
- * job's row before the schedule's, and two that go opposite ways would wait for each other. */
+/* All is decided and all jobs are held before the first schedule is: an edit takes the job's row
+ * before the schedule's, and two that take them in opposite order would wait for each other. */
 static int fire_all(struct batch *batch, int64_t *next_us, struct err *err)
 {
     struct firing schedules = {.batch = batch, .err = err};

@@ -12,8 +12,8 @@ struct batch;
 struct engine;
 struct err;
 
-/* A plan goes on behind now and behind what it fired last; if that lies ahead the clock did, and
- * was set right since: what fired is known one by one, so nothing fires twice. */
+/* A plan continues after now and after its last firing. If that lies ahead, the clock did, and was
+ * set right since. Every firing is on record, so nothing fires twice. */
 #define PLAN_AHEAD_MAX_US (60 * CLOCK_SECOND_US)
 
 int fire_run(struct batch *batch, int64_t *next_us, struct err *err);

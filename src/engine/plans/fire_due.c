@@ -17,7 +17,7 @@ static const struct misfire_rule pattern_rule = {MISFIRE_FIRE_ALL, SCHEDULE_DEFA
 #define TASK_ROW_BYTES 2048               /* of a task beside its payload, about */
 #define JOBS_GROUP 32                     /* at first: payloads may be large, ... */
 #define JOBS_GROUP_BYTES (1024 * 1024)    /* ... and where they are not it becomes larger */
-#define MISSED_COUNTED_MAX 100 /* of one schedule at a time; more are told as so many */
+#define MISSED_COUNTED_MAX 100 /* of one schedule at a time; more are reported as this many */
 
 int fire_due_read(struct firing *firing, uint32_t limit)
 {
@@ -73,7 +73,8 @@ static bool fails_all(enum err_code code)
     return err_http_status(code) >= 500 && code != ERR_IO;
 }
 
-/* What a person has to mend is shown with the schedule, and all others go on (F-C9). */
+/* A fault that a person has to fix is shown with the schedule, and all others keep firing
+ * (F-C9). */
 static int note_fault(struct firing *firing, const struct owner *owner, struct plan_step *step,
                       const struct err *why)
 {
@@ -90,8 +91,8 @@ static int note_fault(struct firing *firing, const struct owner *owner, struct p
     return step->error.data ? 0 : planned_no_memory(firing->err);
 }
 
-/* How many instants its policy leaves out, counted to a bound: the work is not to grow with how
- * long nobody was there (F-H10). */
+/* How many instants its policy leaves out, counted to a bound: the work must not grow with how long
+ * the server was down (F-H10). */
 static int64_t count_missed(const struct plan *plan, int64_t first_us, const struct due *due)
 {
     int64_t until_us = due->count ? due->instants[0] : due->next_us ? due->next_us : INT64_MAX;
@@ -103,7 +104,7 @@ static int64_t count_missed(const struct plan *plan, int64_t first_us, const str
     return count;
 }
 
-/* The instants that fire now and where it goes on; in force only once the step is taken. */
+/* The instants that fire now and where it continues; in force only once the step is taken. */
 static int plan_owner(struct firing *firing, struct owner *owner, struct plan_step *step)
 {
     struct batch *batch = firing->batch;
@@ -119,7 +120,7 @@ static int plan_owner(struct firing *firing, struct owner *owner, struct plan_st
                                      schedule->misfire_cap};
     if (planned_plan(batch, &owner->of, &plan, &why) < 0) {
         batch->engine->plans.zones_faulty = true;
-        return note_fault(firing, owner, step, &why); /* and stands still until it is mended */
+        return note_fault(firing, owner, step, &why); /* and does not fire until that is fixed */
     }
     rc = plan_due(&plan, &rule, step->from_us, batch->wall_us, &batch->arena, &owner->due,
                   firing->err);

@@ -1,5 +1,5 @@
 /* What came while a job, or a category, was not active has passed (D4): before either is active
- * again, all that is due of it goes on from now and fires nothing. Part of the edit, under the
+ * again, all its due plans continue from now and fire nothing. Part of the edit, under the
  * catalog's lock; the timer (fire.c) does the same as long as they are not active. */
 #include "engine/engine_state.h"
 #include "engine/plans/categories.h"
@@ -44,7 +44,7 @@ static int read_all(struct passing *passing)
     return passing->steps && !batch->arena.failed ? 0 : no_memory(passing->err);
 }
 
-/* It goes on after now; one that cannot be planned says so and stands still. */
+/* It continues after now; one that cannot be planned says so and does not fire. */
 static int pass(struct passing *passing, uint32_t i)
 {
     struct batch *batch = passing->batch;

@@ -1,6 +1,6 @@
-/* Runs of jobs that end, or are opened again: what they leave behind (last_... of their job), whom
- * they let go on (run_releases.c: gates, then the next in line for a slot), what they start
- * (triggers). But for what very many wait for, which is told page by page afterwards, all of it is
+/* Runs of jobs that end, or are opened again: what they leave behind (last_... of their job), which
+ * runs they release (run_releases.c: gates, then the next in line for a slot), what they start
+ * (triggers). Unless very many wait, whom the sweep releases page by page afterwards, all of it is
  * in the transaction in which the task ends, once per end. The rows of the jobs concerned are held
  * meanwhile, so that on a store with several nodes an end and a new run never miss each other. */
 #include "base/fault.h"
@@ -70,7 +70,7 @@ int runs_prepare(struct batch *batch, struct err *err)
     return count ? jobs_load(batch, ids, count, true, err) : 0;
 }
 
-/* ---- whom an end lets go on ---- */
+/* ---- which runs an end releases ---- */
 
 /* Only runs that were limited can have kept others waiting. */
 static int give_slot_on(struct batch *batch, struct batch_job *held, const struct task *task,
@@ -110,7 +110,7 @@ static struct str trigger_data(struct batch *batch, const struct task *by)
     return copy;
 }
 
-/* The run goes on with what the other was part of, as children do. */
+/* The run continues the correlation and trace of the other, as children do. */
 static int start_run(struct batch *batch, const struct uuid *job_id, const struct task *by,
                      struct err *err)
 {

@@ -1,7 +1,7 @@
-/* Runs of jobs that waited and go on: those that waited for another job (gates, rows in job_waits),
- * and the next in line for a slot of their job or schedule. A commit lets go so many; of more the
- * rest is marked (gates) or found by its index (slots), and the leader's sweep takes it page after
- * page. The same look finds a run that waits though nobody is left who would let it go. */
+/* Releases waiting runs of jobs: those that waited for another job (gates, rows in job_waits), and
+ * the next in line for a slot of their job or schedule. A commit releases a bounded number; the
+ * rest is marked (gates) or found by its index (slots), and the leader's sweep takes it page by
+ * page. The same look finds a run that waits although nothing is left that would release it. */
 #include "base/fault.h"
 #include "core/bounds.h"
 #include "core/plan/job.h"
@@ -100,7 +100,7 @@ static int tell(struct batch *batch, const struct job_wait *waits, uint32_t coun
     return 0;
 }
 
-/* Which waits are over: in these ways, and by this edge alone (NULL = whoever waits). */
+/* Which waits are over: in these ways, and by this edge alone (NULL = all that wait). */
 struct over {
     const struct uuid *job_id; /* that they wait for */
     bool kinds[DEPENDENCY_COUNT];
@@ -138,7 +138,7 @@ static int tell_page(struct batch *batch, const struct over *over, struct job_wa
     return tell(batch, waits, found, err);
 }
 
-/* Page by page, until this commit has let go enough: the rest is told by the sweep. */
+/* Page by page, until this commit has released enough: the sweep releases the rest. */
 static int release_waits(struct batch *batch, const struct over *over, struct err *err)
 {
     struct job_wait after;
@@ -238,7 +238,7 @@ static int may_start(struct line *line, struct job_run *run, struct err *err)
     if (verbs_of(batch)->runs_count(batch->store, &nil, &run->schedule_id, 1, &going, &waiting,
                                     err) < 0)
         return -(int)err->code;
-    if (map_put(&line->busy, key_of(&run->schedule_id), run) < 0) /* by this one, if by nobody */
+    if (map_put(&line->busy, key_of(&run->schedule_id), run) < 0) /* by this one, if by none */
         return no_memory(err);
     return going == 0;
 }
@@ -271,7 +271,7 @@ static int find_starts(struct line *line, struct err *err)
     return 0;
 }
 
-/* Whoever may start; nothing is written. */
+/* Finds the runs that may start; nothing is written. */
 static int line_look(struct line *line, struct err *err)
 {
     struct batch *batch = line->batch;
@@ -356,7 +356,7 @@ int runs_cancel_waiting(struct batch *batch, struct batch_job *deleted, struct e
 
 /* ---- the sweep's look ---- */
 
-/* Without holding anything, most of the time: nobody is kept waiting without a reason. */
+/* Without holding anything, most of the time, so that no other request waits without a reason. */
 static int look_at_job(struct batch *batch, const struct uuid *id, bool *more, struct err *err)
 {
     struct batch_job *known = jobs_get(batch, id);

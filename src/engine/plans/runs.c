@@ -212,7 +212,7 @@ static int find_slot(struct batch *batch, const struct run_wish *wish, bool *wai
     return 0;
 }
 
-/* The other job is there only as long as it was not removed, and then it keeps nobody waiting. */
+/* The other job may have been removed, and then it keeps no run waiting. */
 static int passes(struct batch *batch, const struct job_dependency *gate, bool *open,
                   struct err *err)
 {

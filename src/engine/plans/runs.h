@@ -14,7 +14,7 @@ struct err;
 /* A job that a batch has to do with. */
 struct batch_job {
     struct job *job;
-    bool held;      /* nobody else changes it or decides about its runs until the commit */
+    bool held;      /* no other node changes it or decides about its runs until the commit */
     bool ended;     /* its last_... are to be written */
     bool queues_up; /* a schedule of it fires whose runs wait for each other */
 };
@@ -30,13 +30,13 @@ struct run_wish {
     struct str payload; /* absent = the job's */
     struct str data;    /* what its handler finds in data; absent = nothing */
     enum actor actor;
-    struct str correlation_id; /* of what it goes on with, so below; absent = none */
+    struct str correlation_id; /* of what it continues, here and below; absent = none */
     struct str traceparent, tracestate;
     struct str detail; /* of the first event */
     struct str state;  /* while it waits for other runs; absent = it does not */
 };
 
-/* Loads those that the batch does not have; with hold nobody else has them until the commit. */
+/* Loads those that the batch does not have; with hold, it locks them until the commit. */
 int jobs_load(struct batch *batch, const struct uuid *ids, uint32_t count, bool hold,
               struct err *err);
 struct batch_job *jobs_get(struct batch *batch, const struct uuid *id); /* NULL = not loaded */
@@ -52,11 +52,11 @@ int run_check(struct batch *batch, const struct run_wish *wish, struct err *err)
 int run_make(struct batch *batch, struct run_wish *wish, struct arena *arena, struct task **task,
              struct err *err);
 int job_run_apply(struct batch *batch, struct request *base);
-int runs_prepare(struct batch *batch, struct err *err); /* before ends are told */
+int runs_prepare(struct batch *batch, struct err *err); /* before ends are settled */
 int run_ended(struct batch *batch, const struct task *task, struct err *err);
 int run_reopened(struct batch *batch, struct task *task, struct err *err);
-/* who waits goes on. What is more than one commit should hold is left to the
- * leader's sweep, which also finds what was missed. Runs of a deleted job are cancelled. */
+/* Releases waiting runs. What is too much for one commit is left to the leader's sweep, which also
+ * finds what was missed. Runs of a deleted job are cancelled. */
 int runs_release_slots(struct batch *batch, struct batch_job *held, struct err *err);
 int runs_release_next(struct batch *batch, struct batch_job *held, const struct uuid *schedule_id,
                       struct err *err); /* of this schedule only */

@@ -1,6 +1,7 @@
 /* Plans follow their zones (F-C9): when a zone's rules changed, and once after every start, the
  * next instant of every schedule and pattern is computed again from now, a page per commit. One
- * whose zone is gone says so and stands still; it goes on when the zone is back. On the leader. */
+ * whose zone is gone says so and does not fire; it continues when the zone is back. On the
+ * leader. */
 #include "core/bounds.h"
 #include "engine/engine_state.h"
 #include "engine/plans/fire.h"

@@ -238,7 +238,7 @@ static void find_begin(struct call *call)
 }
 
 /* In turn, so that all of them know the worker by the name the first one gave it. One that is out
- * of reach is told when the worker comes again: its heartbeats are refused there until then. */
+ * of reach learns it when the worker comes again: it refuses the worker's heartbeats until then. */
 static void register_done(struct request *request);
 
 static void register_next(struct call *call)

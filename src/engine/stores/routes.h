@@ -1,7 +1,7 @@
 /* A queue in front of several, each with a store of its own: `queues[].store` says which queue of
- * tasks lives where, so that load is split over databases (C8). Whoever uses the front sees one
- * queue: a request goes to the part it concerns, or to all of them and the answers become one.
- * Where no queue is routed there is no front. */
+ * tasks lives where, so that load is split over databases (C8). Users of the front see one queue: a
+ * request goes to the part it concerns, or to all of them and the answers become one. Where no
+ * queue is routed there is no front. */
 #ifndef ENGINE_STORES_ROUTES_H
 #define ENGINE_STORES_ROUTES_H
 
@@ -12,7 +12,8 @@
 struct route_part {
     struct str where;           /* the store as it is configured */
     struct store *store;
-    struct engine_config config; /* on_fatal is only told of the first one; the others just stop */
+    struct engine_config config; /* on_fatal is only called for the first one; the others just
+                                  * stop */
 };
 
 /* The stores the settings name, each once and the main one first. Refuses what cannot be: too many

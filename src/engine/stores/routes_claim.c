@@ -1,8 +1,8 @@
 /* Claims of several parts. First each part is asked without waiting, beginning with another one
- * every time, and the first that has something is the answer: so nobody claims more than can be
+ * every time, and the first that has something is the answer: so no more is claimed than can be
  * used. Then the claim waits in all of them at once, in shares; the first that brings something is
- * answered, the others are let go, and what they bring all the same is released: no attempt is
- * burnt, and nobody waits for a part that hangs. Any thread. */
+ * answered, the others are dropped, and what they bring all the same is released: no attempt is
+ * used up, and no claim waits for a part that hangs. Any thread. */
 #include "engine/engine_state.h"
 #include "engine/stores/routes_int.h"
 
@@ -107,7 +107,7 @@ static void release_done(struct request *request)
     share_free(share);
 }
 
-/* Nobody will run them under this lease. */
+/* They will not run under this lease. */
 static void release(struct share *share)
 {
     const struct claim_request *claim = &share->as.claim;

@@ -1,6 +1,7 @@
 /* The answers of several parts in one: sums, lists by name or id, heartbeats. What a part that is
  * out of reach would have said is missing in overviews (queues, workers, figures, which say so),
- * and an error where somebody counts on it (one queue, a purge). Whoever brings the last share. */
+ * and an error where the caller relies on it (one queue, a purge). Runs on the thread that brings
+ * the last share. */
 #include "engine/stores/routes_int.h"
 #include "engine/figures/stats.h"
 
@@ -130,7 +131,7 @@ static int64_t count_waiting_claims(struct routes *routes)
     return count;
 }
 
-/* A queue may be in two stores, and so may its lanes: each is told once. */
+/* A queue may be in two stores, and so may its lanes: each is listed once. */
 static void add_lane(struct stats_request *request, const struct routes *routes,
                      const struct lane_count *lane)
 {
@@ -319,7 +320,7 @@ static bool has_lost(const struct heartbeat_request *part, const struct uuid *id
     return false;
 }
 
-/* Lost is what no part holds; whether one that does not answer holds it nobody knows. */
+/* Lost is what no part holds; a part that does not answer might hold it. */
 static bool is_lost(struct call *call, const struct tally *tally, const struct uuid *id,
                     int64_t token)
 {
@@ -384,8 +385,8 @@ static int merge_orders(struct call *call, const struct tally *tally)
     return 0;
 }
 
-/* A part that does not know the worker has lost it, or came back just now: it shall register
- * again, which is told to all. */
+/* A part that does not know the worker has lost it, or came back just now: it shall register again,
+ * at all of them. */
 void merge_heartbeats(struct call *call)
 {
     struct heartbeat_request *request = (struct heartbeat_request *)call->request;

@@ -133,7 +133,7 @@ static int place_configured(struct routes *routes, const struct route_part *part
 }
 
 /* Queues a store has tasks of from before they were routed elsewhere: they are worked off there.
- * Nobody writes to it yet. */
+ * Nothing writes to it yet. */
 static int place_found(struct routes *routes, struct store *store, uint32_t part, struct err *err)
 {
     struct arena arena = ARENA_INIT(0);

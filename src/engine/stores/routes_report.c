@@ -1,7 +1,7 @@
 /* Reports of several parts: every element goes to the part that has its task. Where that is not
  * known, or the guess was wrong, the parts are asked one after the other; rounds of shares until no
- * element has anybody left to ask. Elements of a part that is out of reach get that as their result
- * and the others are done all the same. Whoever brings the last share. */
+ * element has a part left to ask. Elements of a part that is out of reach get that as their result
+ * and the others are done all the same. Runs on the thread that brings the last share. */
 #include "engine/stores/routes_int.h"
 
 #include <stdlib.h>
@@ -130,7 +130,7 @@ static void take_results(struct call *call, const struct share *share)
             result->code = ERR_UNAVAILABLE;
             snprintf(result->message, sizeof result->message, "%.*s",
                      (int)sizeof result->message - 1, part->base.err.text);
-        } else if (!lost) { /* nobody else has it, but one that did not answer may */
+        } else if (!lost) { /* no other part has it, but one that did not answer may */
             *result = part->results[i];
         }
         if (part->base.err.code == ERR_NONE && part->results[i].code != ERR_NOT_FOUND) {
@@ -140,7 +140,7 @@ static void take_results(struct call *call, const struct share *share)
     }
 }
 
-/* Where the part is known that has the task, nobody else is asked. */
+/* When the part that has the task is known, no other is asked. */
 static bool needs_more(const struct call *call, uint32_t element)
 {
     const struct report_request *request = whole(call);

@@ -40,7 +40,7 @@ void share_free(struct share *share)
     free(share);
 }
 
-/* Each part gets the tasks it has, and those of which nobody knows where they are. */
+/* Each part gets the tasks it has, and those whose part is unknown. */
 static bool share_tasks(struct share *share)
 {
     struct heartbeat_request *beat = &share->as.heartbeat;

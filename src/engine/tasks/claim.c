@@ -345,7 +345,7 @@ static int try_claim(struct batch *batch, struct claim_request *request,
     TRY(batch_flush(batch, err));
     TRY(take_some(batch, request, worker, &want, err));
     if (more)
-        chore_soon(batch->engine, CHORE_RATES, batch->now_us); /* goes on in the next commit */
+        chore_soon(batch->engine, CHORE_RATES, batch->now_us); /* continues in the next commit */
     return batch_flush(batch, err);
 }
 
@@ -464,7 +464,7 @@ static void note_fruitless(struct fruitless *fruitless, const struct claim_reque
         fruitless->workers[fruitless->count++] = worker;
 }
 
-/* Queues in which nothing is left for anybody are cold again: 1,000 waiting workers and one task
+/* Queues in which nothing is left to claim are cold again: 1,000 waiting workers and one task
  * make one claim, not a thousand. */
 static bool cool_empty(struct batch *batch)
 {

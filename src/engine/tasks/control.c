@@ -33,7 +33,8 @@ int control_cancel(struct batch *batch, struct task *task, enum actor actor, con
                             STR("{\"reason\":\"cancelled\"}"), err) < 0)
         return -(int)err->code;
     task->fault.error = STR("cancelled");
-    task->lease.held = by_lease; /* its holder is told until it stops or its lease ends */
+    task->lease.held = by_lease; /* each heartbeat tells its holder until it stops or its lease
+                                  * ends */
     task->lease.pause_requested = false;
     FAULT_POINT("control.cancel");
     return batch_move(batch, task, STATUS_CANCELLED, MOVE_CANCEL, state, actor, detail, err);

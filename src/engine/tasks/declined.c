@@ -27,7 +27,7 @@ struct entry {
 
 struct declined {
     pthread_mutex_t mutex;
-    atomic_uint count; /* 0 for nearly everybody, who then takes no lock */
+    atomic_uint count; /* 0 most of the time; then no lock is taken */
     struct entry *entries[ENTRIES_MAX];
 };
 

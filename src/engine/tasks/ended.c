@@ -52,9 +52,9 @@ static int decide_dependent(struct batch *batch, const struct dependent *depende
     return unsatisfied_end(batch, task, to, &culprit, err);
 }
 
-/* What becomes of a dependent whose parent ended, or (STATUS_NONE) is to run again: then what was
- * decided stays so, and where it waits for others still it is noted that this parent's next end
- * says nothing. *note: to be noted, or (an end) taken back. */
+/* What becomes of a dependent whose parent ended, or (STATUS_NONE) will run again: then the
+ * decision stays, and if it still waits for others, a note says that this parent's next end does
+ * not count. *note: to be noted, or (an end) taken back. */
 static int decide(struct batch *batch, const struct dependent *dependent,
                   const struct uuid *parent_id, enum status parent_status, bool *note,
                   struct err *err)
@@ -243,8 +243,8 @@ int batch_reopen(struct batch *batch, const struct task *task, struct err *err)
     return batch_owe(batch, parent, err);
 }
 
-/* Everybody is told of an end once, however often a batch settles (V6). Whoever is about to read
- * what parents ended as, or to undo an end, settles first. */
+/* Relatives learn of an end once, however often a batch settles (V6). Code that reads what parents
+ * ended as, or undoes an end, settles first. */
 int batch_settle(struct batch *batch, struct err *err)
 {
     if (batch->plans.runs_ended && runs_prepare(batch, err) < 0)

@@ -17,7 +17,7 @@ struct culprit { /* a parent that ended otherwise than required; STATUS_NONE = n
 /* tells relatives, callbacks; and takes an end back before a retry or a recovery. */
 int batch_settle(struct batch *batch, struct err *err);
 int batch_reopen(struct batch *batch, const struct task *task, struct err *err);
-/* A blocked task that waits for nobody any more. */
+/* Releases a blocked task that no longer waits for any other. */
 int batch_let_go_on(struct batch *batch, struct task *task, struct err *err);
 /* Ends a blocked task as `to`, with the culprit named in error, error_details and event. */
 int unsatisfied_end(struct batch *batch, struct task *task, enum status to,

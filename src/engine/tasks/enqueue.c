@@ -366,8 +366,8 @@ static int merge_all_parents(struct plan *plan)
     return 0;
 }
 
-/* Parents know that somebody depends on them. Written also when they knew it already: the end of
- * one on another node and this must not miss each other, so one of the two is tried again. */
+/* Marks the parents as having dependents. Written even if they are marked already: the end of one
+ * on another node and this must not miss each other, so one of the two is retried. */
 static int note_dependent(struct plan *plan, const struct input_dependency *dependency,
                           struct task *parent)
 {
@@ -382,7 +382,7 @@ static int note_dependent(struct plan *plan, const struct input_dependency *depe
 }
 
 /* Decides by the parents: how many are open, whether one ended otherwise than required. Ends of
- * this batch are settled before, so that none is told to a task that has already seen it. */
+ * this batch are settled before, so that none reaches a task that has already seen it. */
 static int link_parents(struct plan *plan, struct task *task, const struct task_input *input)
 {
     struct batch *batch = plan->batch;
@@ -417,7 +417,7 @@ static int link_parents(struct plan *plan, struct task *task, const struct task_
                                                     input->depends_on_count, plan->err);
 }
 
-/* Of the first event, where it is told by one. */
+/* Of the first event, if it has one. */
 static struct str opening_detail(const struct plan *plan, uint32_t at)
 {
     const struct task_input *input = &plan->inputs[at];

@@ -87,7 +87,7 @@ int explain_chain(struct batch *batch, struct arena *arena, struct why_facts *fa
             return 0;
         }
         TRY(batch_task(batch, &id, &task, err));
-        if (!task) /* retention took it, or somebody deleted it */
+        if (!task) /* retention took it, or it was deleted */
             return 0;
         TRY(explain_task(batch, task, arena, &hop, err));
         facts->chain[facts->chain_count++] =

@@ -15,7 +15,7 @@ struct str forked_detail(struct batch *batch, const struct task_input *input)
 
     uuid_format(&input->forked_from, id);
     buf_format(&text, "{\"forked_from\":\"%s\"", id);
-    if (from) { /* as every checkpoint is told, and which one of the original it was */
+    if (from) { /* as for every checkpoint, and which one of the original it was */
         buf_format(&text, ",\"from_checkpoint\":%lld,\"checkpoint\":1,\"name\":",
                    (long long)from->seq);
         json_write_string(&text, from->name);

@@ -1,6 +1,6 @@
 /* New tasks given to waiting claims before they are written at all: a task that goes straight to a
  * worker is stored once, as claimed, and never enters the ready line. Only where that changes
- * nothing anybody can see: nothing else is known to be ready, no limit counts, order is kept. */
+ * nothing a client can see: nothing else is known to be ready, no limit counts, order is kept. */
 #include "core/bounds.h"
 #include "engine/batch.h"
 #include "engine/engine_state.h"
@@ -12,7 +12,7 @@
 #define HAND_OVER_MAX 64 /* tasks of one batch; more of them go through the line */
 
 /* Is something ready that this batch did not make? Where others write, too, a claim that waits has
- * found nothing, and nobody has told of anything since. */
+ * found nothing, and no hint has come since. */
 static bool has_others(struct batch *batch, const struct queue_state *state)
 {
     if (batch->store->shared)
@@ -99,7 +99,7 @@ static int serve(struct batch *batch, struct claim_request *request, struct work
     return 0;
 }
 
-/* All that was new is taken: nobody need look for it, here or elsewhere. */
+/* All that was new is taken: no claim need look for it, here or elsewhere. */
 static void cool_new(struct batch *batch)
 {
     struct queue_state **at = &batch->limits.hot;

@@ -18,7 +18,8 @@ static struct unique key_of(const struct task *task)
                            .task_key = task->key};
 }
 
-/* Its key was free from its end on (unique_until): it runs again only if nobody has it now. */
+/* Its key was free from its end on (unique_until): it runs again only if no other task has it
+ * now. */
 static bool lost_its_key(const struct task *task)
 {
     return status_ended(task->status) && task->spec.unique_until == UNIQUE_ENDED &&
@@ -55,7 +56,7 @@ int reopen_take_key(struct batch *batch, struct task *task, struct err *err)
                          unique.kind == UNIQUE_KEY ? "idempotency_key" : "input_hash");
 }
 
-/* A task that has ended is to run again: its relatives know of its end, its result is void. */
+/* A task that has ended will run again: its relatives know of its end, its result is void. */
 int reopen_end(struct batch *batch, struct task *task, struct err *err)
 {
     if (!status_ended(task->status))
@@ -109,8 +110,9 @@ int reopen_put_back(struct batch *batch, struct task *task, bool clean, struct e
     return task_pause_if_asked(batch, task, pause, err);
 }
 
-/* Its handler had done all of it before it was lost or fell silent, says who knows its type. It
- * does not run again: it needs neither its key nor a slot of its job, and nobody is to blame. */
+/* The validator of its type says that its handler had done all of it before it was lost or fell
+ * silent. It does not run again: it needs neither its key nor a slot of its job, and it is not a
+ * failure. */
 int reopen_found_done(struct batch *batch, struct task *task, struct err *err)
 {
     if (status_held(task->status) && lose_task(batch, task, "stalled", false, err) < 0)

@@ -249,8 +249,8 @@ static int apply_op(struct batch *batch, struct task *task, struct report *repor
     return 0;
 }
 
-/* Somebody else's now, cancelled, lost, or ended: nothing of the task changes but the slot of a
- * cancelled or stalled one, which its holder gives up by saying that it stopped. */
+/* Held by another worker now, cancelled, lost, or ended: nothing of the task changes but the slot
+ * of a cancelled or stalled one, which its holder gives up by saying that it stopped. */
 static int answer_stale(struct batch *batch, struct task *task, struct str worker_id,
                         const struct report *report, struct report_result *result,
                         struct err *err)
@@ -301,7 +301,7 @@ static int tell_refusal(struct batch *batch, struct task *task, const struct rep
     return write_log(batch, task, &line, err);
 }
 
-/* Refused before it came here: its task is only told why. */
+/* Refused before it came here: only the log of its task says why. */
 static int apply_refused(struct batch *batch, struct str worker_id, const struct report *report,
                          const struct report_result *result, struct err *err)
 {

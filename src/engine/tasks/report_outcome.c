@@ -158,7 +158,7 @@ int report_outcome(struct batch *batch, struct task *task, const struct report *
     return rc < 0 ? rc : task_pause_if_asked(batch, task, pause, err);
 }
 
-/* Given back unstarted, and nobody asked for that. */
+/* Given back unstarted, without a request to do so. */
 static void note_declined(struct batch *batch, const struct task *task, struct str reason)
 {
     bool no_handler = str_is(reason, REPORT_REASON_NO_HANDLER);

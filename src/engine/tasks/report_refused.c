@@ -1,7 +1,7 @@
-/* Why a report was refused, as a line in the log of the execution it was about: that is where
- * whoever wrote the handler looks, and the only place with room for names and values; the log of
- * the server has neither. Bounded per lease, so that a worker that sends the same again and again
- * fills nothing. The queue's thread. */
+/* Why a report was refused, as a line in the log of the execution it was about: that is where the
+ * author of the handler looks, and the only place with room for names and values; the log of the
+ * server has neither. Bounded per lease, so that a worker that sends the same again and again fills
+ * nothing. The queue's thread. */
 #include "base/hash.h"
 #include "core/log/redact.h"
 #include "engine/batch.h"
@@ -9,8 +9,8 @@
 #include "engine/tasks/reports.h"
 
 #define LINE_BYTES_MAX 1024
-#define LAST_WORDS " (what else is refused in this attempt is not told here)"
-#define LINE_CPU_US_MAX 10000 /* to redact it; everybody waits for this thread */
+#define LAST_WORDS " (further refusals of this attempt are not logged)"
+#define LINE_CPU_US_MAX 10000 /* to redact it; all requests wait for this thread */
 
 /* How many lines its lease has got, this one included; what shares its place is forgotten. */
 static uint32_t count_told(struct engine *engine, const struct task *task)

@@ -18,7 +18,7 @@ static bool fails_anywhere(const struct settings *settings)
     return false;
 }
 
-/* Is the queue served, and by nobody that has the type? */
+/* Is the queue served, but by no worker that has the type? */
 static bool nobody_has(struct batch *batch, struct str queue, struct str type)
 {
     struct worker_state *worker;

@@ -10,7 +10,7 @@
 
 #define WAITS_LOOKED_AT 500 /* tasks that may have ended elsewhere, per look */
 
-/* Everybody who waits for one task. */
+/* All requests that wait for one task. */
 struct wait_list {
     struct uuid task_id;
     struct request *first;
