@@ -60,7 +60,7 @@ fuzz: deps-test
 coverage: deps-test
 	@python3 tools/coverage.py --build $(BUILD)-coverage --jobs $(JOBS) $(ARGS)
 
-# The fault campaign: goes on where its ledger (reports/faults.jsonl) stopped, writes docs/faults.md.
+# The fault campaign: continues from its ledger (reports/faults.jsonl), writes docs/faults.md.
 # make faults ARGS="--parts kills,stops" runs some parts, ARGS=--report-only none.
 faults: deps-test
 	@cmake -S . -B $(BUILD) -G Ninja > /dev/null
@@ -108,7 +108,7 @@ bench-churn: all
 	@python3 bench/run.py --build $(BUILD) --only churn --minutes $(CHURN_MINUTES) $(ARGS)
 
 # The calendar against brute force in every zone over 2000 to 2100 and against other calendars; about
-# 25 minutes of two idle cores, goes on where it stopped, writes docs/calendar-proof.md.
+# 25 minutes of two idle cores, continues where it stopped, writes docs/calendar-proof.md.
 calendar-proof: deps-test
 	@cmake -S . -B $(BUILD) -G Ninja > /dev/null
 	@cmake --build $(BUILD) --target calendar_proof calendar_proof_seconds \

@@ -1,10 +1,10 @@
 """Does PostgreSQL keep up with tasks that come and go for a long time? One node enqueues at a
 steady rate, another one runs a worker with the defaults, autovacuum is as shipped. Once a minute the sizes
 of tables and indexes, dead rows and the tasks completed are looked at; before and after, a drain of
-20,000 tasks shows what the store can do at its fastest. Tables of two kinds are told apart: those
-that hold only what waits or runs (they must stay small), and those that keep what has ended (they
-grow by so many bytes per task until retention removes it, 30 days later). Not run by itself:
-`make bench-churn CHURN_MINUTES=30`."""
+20,000 tasks shows what the store can do at its fastest. There are two kinds of tables: those that
+hold only what waits or runs (they must stay small), and those that keep what has ended (they grow
+by so many bytes per task until retention removes it, 30 days later). Not run by itself: `make
+bench-churn CHURN_MINUTES=30`."""
 import statistics
 import threading
 import time

@@ -131,7 +131,7 @@ def main():
     if not baseline:
         sys.exit("instructions: there is no baseline; make one with --update")
     if not compare(counted, baseline):
-        sys.exit("instructions: a step got more than 20 % dearer; find out why, or --update")
+        sys.exit("instructions: a step costs over 20 % more; find out why, or --update")
 
 
 if __name__ == "__main__":

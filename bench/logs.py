@@ -1,5 +1,5 @@
 #!/usr/bin/env python3
-"""What logs nobody can change unseen cost: lines committed in a second in batches of 100, with hashes and,
+"""What tamper-evident logs cost: lines committed in a second in batches of 100, with hashes and,
 in turns of 10,000, by the same code without; then `perdura verify --logs` over all of them.
 
     python3 bench/logs.py [--build build] [--lines 1000000] [--folder FOLDER]

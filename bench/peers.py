@@ -45,7 +45,7 @@ SAMPLE_SECONDS = 0.25
 START_SECONDS_MAX = 30
 STEP_SECONDS_MAX = 120
 
-# Debian starts a server as soon as it is installed; nobody asked for that here.
+# Debian starts a server as soon as it is installed; the benchmark does not want that.
 INSTALL = """set -eu
 policy=/usr/sbin/policy-rc.d
 if [ ! -e $policy ]; then

@@ -1,7 +1,7 @@
-/* What the disk lets anybody do: 4 KiB written over a file that is there already and synced, the
- * least a durable queue can do for one job. One after the other, and 100 in a second as the start
- * latency is measured: between them the machine falls asleep, and waking it is most of the time.
- * Prints one line of JSON.
+/* What the disk allows: 4 KiB written over an existing file and synced, the least a durable queue
+ * can do for one job. One after the other, and 100 in a second as the start latency is measured:
+ * between them the machine falls asleep, and waking it is most of the time. Prints one line of
+ * JSON.
  *
  *   raw_sync FOLDER [SECONDS]   the file is made there and removed */
 #include <fcntl.h>

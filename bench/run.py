@@ -6,13 +6,14 @@ figures in reports/bench.json and writes docs/benchmarks.md from them.
                          [--only raw,own,peers,pg,memory,growth,pg-growth,unserved,churn,instructions,
                                  calendar,dashboard] [--minutes 30]
 
-In a turn everything is measured once, one after the other; the next turn begins anew. So what
-disturbs the machine for a while disturbs all of them, and the median over the turns is kept. A run
-of some parts (--only) replaces those in the file and leaves the others as they were, with the date
-they have. Growth takes minutes to prepare and is only measured when it is named, or by
-`make bench-growth`; unserved likewise, by `make bench-unserved`; the churn takes --minutes, and is measured by `make bench-churn`. --quick is
-for trying it out; its figures are noise. It can be interrupted at any time: what was started is
-stopped, and nothing is written before all turns are done."""
+In a turn everything is measured once, one after the other; then the next turn begins. So a
+disturbance of the machine affects all of them, and the median over the turns is kept. A run of some
+parts (--only) replaces those in the file and leaves the others as they were, with the date they
+have. Growth takes minutes to prepare and is only measured when it is named, or by `make
+bench-growth`; unserved likewise, by `make bench-unserved`; the churn takes --minutes, and is
+measured by `make bench-churn`. --quick is for trying it out; its figures are noise. It can be
+interrupted at any time: what was started is stopped, and nothing is written before all turns are
+done."""
 import argparse
 import datetime
 import json

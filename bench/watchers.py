@@ -6,8 +6,8 @@ by bench/dashboard.py.
 
 That is for each a stream with figures every second, and the requests that the page repeats: counts, workers and
 what runs every 5 s, history every 10 s, what comes next every minute. Says "watching" once every stream has begun
-and every request was answered once, goes on until stdin ends, then prints a line of JSON: how many streams are
-still open, and what they and the requests brought."""
+and every request was answered once, continues until stdin ends, then prints a line of JSON: how
+many streams are still open, and what they and the requests brought."""
 import asyncio
 import json
 import sys

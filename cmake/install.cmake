@@ -1,8 +1,8 @@
 # `cmake --install build --prefix X`: the program, the library with its header and pkg-config file,
 # manual pages, completions, documentation and examples. Pages and completions are printed by the
 # program itself when it is installed, so that they are always those of this build.
-# Programs may be run by everybody and read by their owner only: then the kernel closes the memory of
-# a process to others of its user from its first instruction on, not from main.
+# All users may run the programs, only their owner may read them: then the kernel closes the memory
+# of a process to others of its user from its first instruction on, not from main.
 set(RUN_ONLY OWNER_READ OWNER_WRITE OWNER_EXECUTE GROUP_EXECUTE WORLD_EXECUTE)
 install(TARGETS perdura RUNTIME DESTINATION ${CMAKE_INSTALL_BINDIR} PERMISSIONS ${RUN_ONLY})
 install(TARGETS perdura-spawn RUNTIME DESTINATION ${CMAKE_INSTALL_LIBEXECDIR} PERMISSIONS ${RUN_ONLY})

@@ -1,4 +1,4 @@
-/* A durable queue inside a program: tasks survive a crash, and go on where they were.
+/* A durable queue inside a program: tasks survive a crash and continue where they were.
  *     cc embed.c -o embed $(pkg-config --cflags --libs perdura) && ./embed [STORE]
  * Kill it in the middle and start it again: the tasks of the run before are finished first. */
 #include <perdura.h>

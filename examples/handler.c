@@ -1,7 +1,7 @@
 /* A process handler in C: no library needed, only lines of JSON.
  *     cc handler.c -o handler && perdura serve --config perdura.yaml
  *     perdura enqueue example:c --wait
- * Kill it in the middle: the next attempt goes on behind the last checkpoint. */
+ * Kill it in the middle: the next attempt continues after the last checkpoint. */
 #include <stdio.h>
 #include <stdlib.h>
 #include <unistd.h>

@@ -7,7 +7,7 @@ import { setTimeout as sleep } from "node:timers/promises";
 
 const tell = (message) => writeSync(3, JSON.stringify(message) + "\n");
 
-process.on("SIGTERM", () => process.exit(75)); // go on later, from the last checkpoint
+process.on("SIGTERM", () => process.exit(75)); // continue later, from the last checkpoint
 
 const task = JSON.parse(readFileSync(0, "utf8")); // one line: the task with its checkpoint
 const count = task.payload?.count ?? 5;

@@ -17,7 +17,7 @@ def tell(**message):
     print(json.dumps(message), file=control)
 
 
-signal.signal(signal.SIGTERM, lambda *_: sys.exit(75))  # go on later, from the last checkpoint
+signal.signal(signal.SIGTERM, lambda *_: sys.exit(75))  # continue later, from the last checkpoint
 
 task = json.loads(sys.stdin.readline())
 items = (task["payload"] or {}).get("items", ["a", "b", "c"])

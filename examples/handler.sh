@@ -2,7 +2,8 @@
 # A process handler as a shell script: one echo to descriptor 3 is a checkpoint.
 #     perdura serve --config perdura.yaml
 #     perdura enqueue example:sh --wait
-# stdout lines become INFO logs, stderr lines WARN. Exit 0 = completed, 75 = go on later, else failed.
+# stdout lines become INFO logs, stderr lines WARN. Exit 0 = completed, 75 = continue later, else
+# failed.
 set -eu
 
 read -r task                             # the task with its checkpoint, one line of JSON

@@ -35,7 +35,7 @@ async function register() {
   heartbeatMs = reply.heartbeat_ms;
 }
 
-// A server that forgot us (404) is told again; one that is away is tried again.
+// Registers again with a server that forgot us (404); retries one that is away.
 async function patiently(action) {
   for (;;) {
     try {

@@ -1,15 +1,15 @@
 /* A commit whose answer is lost: pg_commit and settle of pg_open.c, perdura_mark, mark_settle. One
  * enqueue is asked for, at one of two nodes. Checked: the task is stored once at most, however
  * often a node tries again and, with an idempotency key, however often the client asks again;
- * "stored" is true; "not stored" stays true; a writer's mark never stands in its own way; nobody
- * waits for ever.
+ * "stored" is true; "not stored" stays true; a writer's mark never stands in its own way; no
+ * process waits for ever.
  *
  * What a node sends with its COMMIT goes its own way from there (a session): it is executed now,
  * much later, when the node has long given it up, or never. It ends with perdura_mark, which moves
  * the writer's mark from the number the node said to the next, and holds it until the commit. To
  * settle is to wait for the mark, look at it and move it on, so that what is late fails. It is two
- * messages: whoever lost the answer to the second left a lock behind, and the next waits for it.
- * So it is with making the mark, on every new connection and to see whether there is space.
+ * messages: a writer that lost the answer to the second left a lock behind, and the next waits for
+ * it. So it is with making the mark, on every new connection and to see whether there is space.
  *
  * KEYLESS: no key, and the client asks once. Left out on purpose, one at a time:
  *   BLIND_RETRY        (KEYLESS) the node tries again without a look at the mark

@@ -3,15 +3,15 @@
  * effect, an instant is fired once, two nodes never believe at once that they lead.
  *
  * Time has no end: the row and each belief are ticks that are left. Epochs have no end either: they
- * only grow, so one that somebody remembers is the row's, or passed for ever. Between any two steps
+ * only grow, so one that a node remembers is the row's, or passed for ever. Between any two steps
  * of a node any time may pass: that is what a stall is. All clocks run at one rate.
  *
  * Left out on purpose, one at a time, to see the model find it:
- *   NO_EPOCH            the guard asks whether somebody leads, not whether it is still we
+ *   NO_EPOCH            the guard asks whether any node leads, not whether this one still does
  *   NO_HOLD             the guard looks at the row, but does not hold it until the commit
  *   BELIEF_FROM_ANSWER  a belief ends a lease after the answer came, not after the question went
  *   NO_TAKEOVER         (with LIVE) a lease that is over is not taken over
- * LIVE bounds the bad luck, for the question whether somebody leads again (ltl vacancy). */
+ * LIVE bounds the bad luck, for the question whether a node leads again (ltl vacancy). */
 #ifndef NODES
 #define NODES 2
 #endif
@@ -27,7 +27,7 @@
 #endif
 
 #define NONE 0
-#define PASSED 1 /* an epoch: somebody took over since */
+#define PASSED 1 /* an epoch: another node took over since */
 #define PRESENT 2 /* the epoch of the row */
 
 /* The row of the database: who, for how many ticks, how many transactions hold it FOR SHARE; and
@@ -104,8 +104,7 @@ inline forget_question(i)
     granted[i] = NONE
 }
 
-/* The node's second connection. It crashes or stops at any time, and comes back as somebody else:
- * its id is new, so whoever held the row is nobody now. */
+/* The node's second connection. It crashes or stops at any time, and comes back under a new id, so the holder of the row no longer exists. */
 proctype Keeper(byte i)
 {
 end:
@@ -145,8 +144,7 @@ inline end_transaction(i)
     seen = 0
 }
 
-/* The queue's thread, when it believes that it leads. What was sent goes on in the database when
- * the node is gone. */
+/* The queue's thread, when it believes that it leads. The database finishes what was sent even when the node is gone. */
 proctype Writer(byte i)
 {
     bit seen;

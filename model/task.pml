@@ -1,10 +1,10 @@
 /* One task: claim, lease, reports and sweep, over several nodes on one database. Checked: it ends
  * once at most and stays ended; no token is given twice; what a worker says under a lease that is
  * over changes nothing; each lease has one outcome at most; an answer tells the truth. With fair
- * turns a task that nobody knows of any more can be claimed again (ltl orphan).
+ * turns a task whose holder is gone can be claimed again (ltl orphan).
  *
  * No clocks: a lease may be judged to be over at any time, by a leader or by one that was it long
- * ago. No workers either: whoever was given a lease may say anything under it, at any time, to any
+ * ago. No workers either: the holder of a lease may say anything under it, at any time, to any
  * node, twice or after a year; a worker that stalls or whose words are delayed can do no worse. So
  * nothing here rests on the length of a lease, on clocks, on leadership, on workers being good.
  *
@@ -17,7 +17,7 @@
  *   NO_TOKEN   a report counts when the task is held, under whatever lease
  *   NO_REV     a row is written whatever happened to it since it was read
  *   NO_REPEAT  an outcome that is sent again is not recognised
- *   NO_SWEEP   (with LIVE) nobody looks for leases that are over */
+ *   NO_SWEEP   (with LIVE) no node looks for leases that are over */
 #ifndef NODES
 #define NODES 2
 #endif
@@ -28,7 +28,7 @@
 #define CLAIMS 3 /* then there are no more */
 #endif
 #define USER (NODES + SWEEPS)
-#define READERS (USER + 1) /* whoever reads the row and writes it later */
+#define READERS (USER + 1) /* those that read the row and write it later */
 
 mtype = { PENDING, HELD, COMPLETED, CANCELLED };
 mtype = { CLAIM, PROGRESS, COMPLETE, FAIL }; /* PROGRESS: also start, checkpoint, log, spawn */
@@ -183,7 +183,7 @@ end:
     od
 }
 
-/* Whoever holds it dies. */
+/* Its holder dies. */
 proctype Death()
 {
 end:

@@ -1,7 +1,7 @@
 #!/bin/sh
 # tools/ctest_twice.sh BUILD [ctest options]: all tests, several at once. When few fail, those run
 # once more, alone and one after the other: a test that only failed because the others kept the
-# machine busy does not stop a change, but it is named at the end, where it is seen: mend it.
+# machine busy does not stop a change, but it is named at the end, where it is seen: fix it.
 set -u
 build=$1
 shift

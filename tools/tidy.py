@@ -8,7 +8,7 @@ import sys
 root = sys.argv[1] if len(sys.argv) > 1 else "."
 source = os.path.join(root, "src")
 
-# Who may include whom: each folder names the folders below it. Nobody includes a backend.
+# Who may include whom: each folder names the folders below it. No folder includes a backend.
 ALLOWED = {
     "base": set(),
     "calendar": {"base"},

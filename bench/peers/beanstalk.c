@@ -202,7 +202,7 @@ static uint64_t drain_serially(struct connection *connection, int64_t end)
     return jobs;
 }
 
-/* One turn of a pipelining worker: the jobs that came are deleted and as many reserved anew in one
+/* One turn of a pipelining worker: deletes the jobs that came and reserves as many new ones in one
  * write. Returns how many were deleted since its last turn. */
 static uint32_t drain_turn(struct connection *connection, int more)
 {

@@ -120,7 +120,7 @@ export async function getAll(path, most = 1000) {
 
 // Loads now, when `inputs` change, and every so many ms while the page is seen. What was loaded
 // stays shown until the next is there; `fresh` is false while that is of other inputs. load gets a
-// signal that is aborted when nobody wants its answer any more.
+// signal that is aborted when its answer is no longer needed.
 export function useLoad(load, inputs = [], every = 0) {
     const [state, setState] = useState({ data: null, error: null, key: null });
     const control = useRef(null);

@@ -1,5 +1,6 @@
-// Runs before the page is painted: the theme somebody chose, so that nothing flashes; and the texts of the
-// reader's language are fetched beside the scripts that will ask for them (text.js chooses the same way).
+// Runs before the page is painted: the theme the user chose, so that nothing flashes; and the texts
+// of the reader's language are fetched beside the scripts that will ask for them (text.js chooses
+// the same way).
 const theme = localStorage.getItem('perdura.theme');
 if (theme)
     document.documentElement.dataset.theme = theme;

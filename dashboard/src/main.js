@@ -131,7 +131,7 @@ function Help({ onClose }) {
             ${t('login.leave')}<//>`}<//>`;
 }
 
-// "/" searches, "?" helps, "g" and a letter goes, the rest is for rows; never while somebody types.
+// "/" searches, "?" helps, "g" and a letter goes, the rest is for rows; never while the user types.
 function useKeys(setHelp) {
     useEffect(() => {
         let before = { key: '', at: 0 };
@@ -196,7 +196,7 @@ function App() {
             document.querySelector('main h1')?.focus({ preventScroll: true });
     }, [now.page, now.id]);
     useEffect(() => {
-        const ahead = (load) => load?.().catch(() => {}); // whoever goes there is told then
+        const ahead = (load) => load?.().catch(() => {}); // the page itself shows the error
         const all = () => Object.values(pages).forEach((one) => { ahead(one.load); ahead(one.one); });
         const timer = setTimeout(() => (globalThis.requestIdleCallback ?? setTimeout)(all), AHEAD_MS);
         return () => clearTimeout(timer);

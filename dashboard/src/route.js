@@ -34,7 +34,7 @@ export function go(page, id, values) {
     location.hash = link(page, id, values);
 }
 
-// The same page with another query; no new entry in the history while somebody types.
+// The same page with another query; no new entry in the history while the user types.
 export function replaceQuery(values) {
     const now = route.get();
     history.replaceState(null, '', link(now.page, now.id, values));

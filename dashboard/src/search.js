@@ -1,5 +1,5 @@
-// What somebody types into the search box, as filters of GET /v1/tasks: "status:failed queue:mail daily
-// report" is a status, a queue and two words that must both occur; a whole id is that task.
+// What the user types into the search box, as filters of GET /v1/tasks: "status:failed queue:mail
+// daily report" is a status, a queue and two words that must both occur; a whole id is that task.
 export const FILTERS = ['q', 'status', 'type', 'queue', 'tag', 'user_id', 'external_id', 'context_key',
     'job_id', 'schedule_id', 'workflow_id', 'parent_id', 'correlation_id', 'created_after',
     'created_before'];

@@ -1,4 +1,5 @@
-// A value somebody can change and components can follow; and a few of them that the whole page has.
+// A value that can change and that components can follow; and a few of them that the whole page
+// has.
 import { useEffect, useState } from './html.js';
 
 export function makeStore(value) {

@@ -8,8 +8,8 @@ import { tokenWanted } from './store.js';
 const AGAIN_MS = [500, 1000, 2000, 5000, 10000];
 const SILENT_MS = 40000; // the server sends something every 15 s
 
-// handlers: { task(data), stats(data), gap() }; gap also comes after a reconnect that nobody could tell what
-// was missed in: when no event had an id yet.
+// handlers: { task(data), stats(data), gap() }; gap is also called after a reconnect if it is
+// unknown what was missed: when no event had an id yet.
 export function openStream(parameters, handlers) {
     let control = null;
     let failures = 0;
@@ -61,7 +61,7 @@ export function openStream(parameters, handlers) {
             }
             if (reply.ok) {
                 noteConnection(false);
-                if (failures && (!last || parameters.stats === 'only')) // figures are not told again
+                if (failures && (!last || parameters.stats === 'only')) // figures are not sent again
                     handlers.gap?.();
                 failures = 0;
                 await read(reply);

@@ -1,7 +1,7 @@
 /* One api_call per request: it lives in the exchange's arena and is valid until its answer, also
- * when the client has left. Whoever has it under way (loop, engine, reader) is its only user. A
- * step (a handler, or what follows when the engine or a reader is done) answers the call, hands it
- * on, or gives a negative code with call->err set. Loop thread, but where noted. */
+ * when the client has left. The part that is working on it (loop, engine, reader) is its only user.
+ * A step (a handler, or what follows when the engine or a reader is done) answers the call, hands
+ * it on, or gives a negative code with call->err set. Loop thread, but where noted. */
 #ifndef SERVER_CALL_H
 #define SERVER_CALL_H
 
@@ -36,7 +36,7 @@ struct api_call {
 
     struct loop_item item;           /* back from the queue */
     struct request *submitted;
-    bool forgotten;                  /* the queue was told to let it go */
+    bool forgotten;                  /* the engine was asked to drop it */
     call_step *then;
     struct api_call *next_waiting, **link_waiting; /* link NULL = not in the list */
     struct reader_job job;           /* back from a reader */

@@ -18,7 +18,7 @@ struct catalog_call {
     struct catalog_page page;
     struct uuid job_id; /* the one of the path, where it is beneath a job */
     struct upcoming_wish wish;
-    struct schedule schedule; /* of a preview, so below */
+    struct schedule schedule; /* of a preview, here and below */
     struct recurring recurring;
     struct job_run_request run;
     bool with_deleted; /* one job, also when it was deleted */

@@ -125,7 +125,8 @@ static int open_listener(struct server *server, struct err *err)
     if (settings->backup_dir.data)
         TRY(backup_check_folder(settings, backup_dir, err));
     snprintf(listen, sizeof listen, STR_FMT, STR_ARG(settings->listen));
-    if (str_empty(settings->access.token)) /* everybody may ask, and comes from the same address */
+    if (str_empty(settings->access.token)) /* every client may ask, and all come from the same
+                                            * address */
         limits.strangers_max = limits.strangers_per_address_max = limits.connections_max;
     server->http = http_server_open(server->loop, listen, &limits, handle, server, server->log,
                                     err);

@@ -42,9 +42,9 @@ void server_notes(struct server *server, const struct task_note *notes, uint32_t
  * can report their end. */
 void server_drain(struct server *server);
 
-/* Drains: accepts nobody, lets long-polls and streams go, lets running requests end, at most for
- * grace_us. closed(ctx) is called once, later, on the loop thread, when no request is under way;
- * for that the queue must still be answering. */
+/* Drains: accepts no connection, ends long-polls and streams, lets running requests end, at most
+ * for grace_us. closed(ctx) is called once, later, on the loop thread, when no request is under
+ * way; for that the queue must still be answering. */
 void server_stop(struct server *server, int64_t grace_us, void (*closed)(void *ctx), void *ctx);
 
 /* After server_stop has said closed, or when neither the loop nor the queue runs any more. */

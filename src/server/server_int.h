@@ -27,7 +27,7 @@ struct server {
     struct stream *stream;
     struct sampler *sampler;
     struct span_export *spans; /* NULL = not exported */
-    bool (*ask_validator)(void *ctx, struct recovery_question *question); /* NULL = nobody can */
+    bool (*ask_validator)(void *ctx, struct recovery_question *question); /* NULL = none can */
     void *ask_ctx;
     struct auth auth;
     char address[HTTP_ADDRESS_BYTES];

@@ -35,7 +35,7 @@ def sanitizer():
 
 def free_port():
     """For a server that is started later, or again: below the ports the system gives to clients, so
-    that nobody takes it meanwhile."""
+    that no other program takes it meanwhile."""
     while True:
         port = random.SystemRandom().randrange(10000, 30000)
         with socket.socket() as sock:

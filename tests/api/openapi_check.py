@@ -85,8 +85,8 @@ class Document:
         body = self.resolve((self.operation(method, path) or {}).get("requestBody", {}))
         return body.get("content", {}).get("application/json", {}).get("schema")
 
-    # Schemas become functions (value, problems) -> None. Whoever looks inside a value puts the way there before what was
-    # found: this costs nothing where nothing is.
+    # Schemas become functions (value, problems) -> None. A function that looks inside a value puts
+    # the path before what it found: this costs nothing when nothing is found.
 
     def rule(self, schema):
         known = self.compiled.get(id(schema))
@@ -371,7 +371,7 @@ def fails(rule, value):
 
 
 def choose(word, rules, value, problems):
-    """oneOf takes exactly one, anyOf at least one. What is nearest is told."""
+    """oneOf takes exactly one, anyOf at least one. The nearest one is reported."""
     nearest, fits = None, 0
     others = [rule for rule in rules if is_type(value, getattr(rule, "wanted", ANY_TYPE))]
     for rule in others or rules:

@@ -132,7 +132,7 @@ class BulkTest(ApiTest):
         self.expect_error(422, "invalid", "DELETE", "/v1/tasks?user_id=u", {"status": "failed"}, field="status")
         self.expect_error(422, "invalid", "DELETE", "/v1/tasks", {"user_id": "u"}, field="user_id")
         self.assertEqual(self.count("pending"), 3)
-        # Clients that send an empty object with everything they post go on.
+        # Clients that send an empty object with every request still work.
         self.assertEqual(self.expect(200, "POST", "/v1/tasks:cancel?status=pending&queue=b", {})["matched"], 0)
 
     def test_e1_what_takes_no_body_refuses_one_that_says_something(self):
@@ -160,7 +160,7 @@ class BulkTest(ApiTest):
         self.assertEqual((reply["changed"], reply["refused"], reply["next_cursor"]), (601, 0, None))
 
     def test_what_a_worker_took_meanwhile_is_not_cancelled(self):
-        # Claims go on while a call for pending tasks reads and changes them, chunk by chunk.
+        # Claims continue while a call for pending tasks reads and changes them, chunk by chunk.
         self.register(pool_size=1000)
         self.enqueue_many(1000, payload={"pad": "x" * 20000})
         bulk = self.in_thread(lambda: self.expect(200, "POST", "/v1/tasks:cancel?status=pending"))

@@ -1,4 +1,4 @@
-"""Reads that take their time hold up no others, and end when nobody waits for them (F-H20)."""
+"""Long reads hold up no others, and end when no client waits for them (F-H20)."""
 import socket
 import time
 import unittest

@@ -186,7 +186,7 @@ class Shipped(ApiTest):
                 ("0+1x20", []),
                 ("0+50x20", [{"exp_labels": {"severity": "warning", "instance": "a"},
                               "exp_annotations": {"summary": "250 wrong tokens in 5 min on a: "
-                                                             "somebody guesses"}}]))]}
+                                                             "a client may be guessing"}}]))]}
         path = os.path.join(self.folder, "tests.yml")
         pathlib.Path(path).write_text(json.dumps(tests))
         done = subprocess.run([promtool(), "test", "rules", path], capture_output=True, text=True,

@@ -28,7 +28,7 @@ class OwnKeys(ApiTest):
         self.report_ok("worker-1", held, "fail", error="no")
         [note] = self.expect(200, "GET", "/v1/tasks?queue=dead")["items"]
         self.assertEqual(note["payload"], {"dead_letter": task["id"]})
-        # Nobody could have taken the key it has.
+        # No client could have taken the key it has.
         self.expect_error(422, "invalid", "POST", "/v1/tasks", {"type": "mail", "idempotency_key": note["idempotency_key"]},
                           field="idempotency_key")
 

@@ -66,7 +66,7 @@ class ReportBounds(ApiTest):
         return self.expect(200, "GET", f"/v1/tasks/{task_id}/logs")["items"]
 
     def test_why_a_report_was_refused_is_told_whole_in_the_log_of_its_execution(self):
-        """D9: whoever wrote the handler reads it there; lost leases and repeats add nothing."""
+        """D9: the author of the handler reads it there; lost leases and repeats add nothing."""
         held = self.hold()
         long = "no-such-" + "x" * 150
         tasks = [{"type": "c", "ref": "a", "depends_on": [{"ref": long}]}]
@@ -90,9 +90,9 @@ class ReportBounds(ApiTest):
             self.report("worker-1", *[self.element(held, "progress", state="x" * 201)] * 20)
         lines = self.lines(held["id"])
         self.assertEqual(len(lines), 16)
-        self.assertIn("not told here", lines[-1]["message"])
-        self.report_ok("worker-1", held, "log", message="goes on")
-        self.assertEqual(self.lines(held["id"])[-1]["message"], "goes on")
+        self.assertIn("are not logged", lines[-1]["message"])
+        self.report_ok("worker-1", held, "log", message="continues")
+        self.assertEqual(self.lines(held["id"])[-1]["message"], "continues")
 
 
 class EnqueueBounds(ApiTest):

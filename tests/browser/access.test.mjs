@@ -1,4 +1,4 @@
-// For everybody: with the keyboard alone, with a screen reader (axe-core finds nothing serious, in
+// For every user: with the keyboard alone, with a screen reader (axe-core finds nothing serious, in
 // light and dark), on a phone.
 import { after, before, test } from 'node:test';
 import * as assert from 'node:assert/strict';

@@ -1,5 +1,6 @@
-// What somebody who sees the dashboard for the first time wants to know: what runs, what failed and why,
-// what will run tonight, why a task waits; and the order of lists, what jobs depend on, patterns without JSON.
+// What a user who sees the dashboard for the first time wants to know: what runs, what failed and
+// why, what will run tonight, why a task waits; and the order of lists, what jobs depend on,
+// patterns without JSON.
 import { after, afterEach, before, test } from 'node:test';
 import * as assert from 'node:assert/strict';
 import { openBrowser, openPage, Server, until } from './harness.mjs';
@@ -127,7 +128,7 @@ test('the list tells why tasks failed', async () => {
     await page.locator('tr', { hasText: 'charge order 9' }).getByText('the card is stolen').waitFor();
 });
 
-test('a job is made to depend on another in its form, and a cycle is told', async () => {
+test('a job is made to depend on another in its form, and a cycle is refused', async () => {
     await open('#/jobs', { allow: [/422/] });
     const own = async (job) => (await server.get(`/v1/jobs/${job.id}/dependencies`)).items;
     await button('Edit: report:daily').click();

@@ -32,7 +32,7 @@ export async function addWorkflow(server, id, width = 6) {
         depends_on: Array.from({ length: width }, (_, at) => ({ ref: `t${at}` })) });
     tasks.push({ type: 'etl:load', name: 'load warehouse', ref: 'load', depends_on: [{ ref: 'join' }] });
     tasks.push({ type: 'report:mail', name: 'tell the team', depends_on: [{ ref: 'load' }] });
-    tasks.push({ type: 'alert:page', name: 'page somebody', depends_on: [{ ref: 'load', type: 'failure' }] });
+    tasks.push({ type: 'alert:page', name: 'page on-call', depends_on: [{ ref: 'load', type: 'failure' }] });
     const { items } = await server.post('/v1/tasks', tasks.map((task) => ({ ...task, workflow_id: id,
         queue: 'etl' })));
     return items;
@@ -102,7 +102,7 @@ export async function addStory(server) {
     await server.report('worker-gpu', [held, 'fail', { error: 'out of GPU memory', details: { gpu: 0 } }]);
     [held] = await server.claim('worker-gpu');
     await server.report('worker-gpu', [held, 'start'],
-        [held, 'log', { level: 'INFO', message: 'going on from checkpoint "probed"' }],
+        [held, 'log', { level: 'INFO', message: 'continuing from checkpoint "probed"' }],
         [held, 'checkpoint', { name: '1080p', progress: 55, data: { frame: 118700, preset: '1080p' } }],
         [held, 'progress', { progress: 62, state: 'Encoding 720p' }],
         [held, 'log', { level: 'INFO', message: 'frame 133882 of 215940', context: { preset: '720p', fps: 91.2 } }]);

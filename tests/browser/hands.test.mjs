@@ -163,7 +163,7 @@ test('a job that fires once a week is seen beside one that fires every minute', 
     await lines.first().waitFor();
     assert.match(await lines.first().innerText(), /once:a:week/);
     assert.match(await lines.nth(1).innerText(), /every:minute × 60/);
-    await server.post(`/v1/jobs/${often.id}/schedules`, { interval_seconds: 1 }); // too many to be told one by one
+    await server.post(`/v1/jobs/${often.id}/schedules`, { interval_seconds: 1 }); // too many to be listed one by one
     await server.post(`/v1/jobs/${rare.id}/schedules`, { cron_expression: '* 8-18 * * *', timezone: 'Europe/Berlin' });
     await page.reload();
     await page.locator('.heat-key', { hasText: /every:minute \(3,6\d\d/ }).waitFor();

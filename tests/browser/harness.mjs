@@ -33,7 +33,7 @@ export async function until(look, what = 'the condition') {
     }
 }
 
-// Below the ports the system gives to clients: nobody takes it while the server is down.
+// Below the ports the system gives to clients: no other program takes it while the server is down.
 async function freePort() {
     for (;;) {
         const port = 10000 + Math.floor(Math.random() * 20000);

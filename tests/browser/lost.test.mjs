@@ -1,5 +1,6 @@
-// What the dashboard says of tasks that lost their worker or failed for good: why nobody recovers them,
-// how often they were tried, how long they ran; and that what it says stays with what it is about.
+// What the dashboard says of tasks that lost their worker or failed for good: why they are not
+// recovered, how often they were tried, how long they ran; and that what it says stays with what it
+// is about.
 import { after, afterEach, before, test } from 'node:test';
 import * as assert from 'node:assert/strict';
 import * as fs from 'node:fs';
@@ -49,7 +50,7 @@ async function lost(type, fields = {}) {
 const entryOf = async (id, fits) => until(async () => (await server.get(`/v1/recovery?task_id=${id}`))
     .items.find(fits), 'its recovery');
 
-test('a refused task says why instead of that it waits, and its time does not go on (B6)', async () => {
+test('a refused task says why instead of that it waits, and its clock stops (B6)', async () => {
     const id = await lost('closed');
     const entry = await entryOf(id, (one) => one.status === 'failed');
     assert.equal(entry.max_attempts, 0);

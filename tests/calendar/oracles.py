@@ -180,7 +180,7 @@ def first_of(read, text, count, limit_s=0.3):
 
 
 def rules(probe, count, seed=1):
-    """Made-up recurrences in UTC against dateutil. It goes on for millennia where we end after a
+    """Made-up recurrences in UTC against dateutil. It continues for millennia where we end after a
     hundred years without one; only what both have is compared then."""
     try:
         from dateutil.rrule import rrulestr

@@ -7,10 +7,10 @@ others and recurrences against brute force (oracles.py), and how long cron_next 
     python3 tests/calendar/proof.py [--build build] [--jobs 2] [--fresh] [--report-only]
 
 About 25 minutes of two cores that have nothing else to do. It can be interrupted at any time and
-goes on where it stopped: each zone that is done is a line of reports/calendar-proof.jsonl, with a
+continues where it stopped: each zone that is done is a line of reports/calendar-proof.jsonl, with a
 key made of the zone's file and of the sources, so that a change of either runs it again; lines of
-earlier sources are dropped when it starts. --fresh begins anew. Exits 1 when there is
-a mismatch. cron-parser is fetched with npm into the build folder where that is possible."""
+earlier sources are dropped when it starts. --fresh starts over. Exits 1 when there is a mismatch.
+cron-parser is fetched with npm into the build folder where that is possible."""
 import argparse
 import datetime
 import glob
@@ -190,7 +190,7 @@ class Run:
                     process.kill()
             for thread in threads:
                 thread.join()
-            print("stopped; run it again to go on")
+            print("stopped; run it again to continue")
             sys.exit(130)
 
 

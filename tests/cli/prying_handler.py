@@ -1,5 +1,5 @@
 """A handler that looks for secrets wherever a process can look: environment, command line, memory,
-maps and descriptors of every process from the server down to itself, and files it is told of. Its
+maps and descriptors of every process from the server down to itself, and the files it is given. Its
 result lists what it found. Arguments: what to look for, then files."""
 import json
 import os

@@ -92,7 +92,7 @@ class CanaryTest(cli_harness.FolderTest):
                        ("completed", "failed", "dead_letter", "cancelled"), what=task_id)
 
     def callbacks(self):
-        """A receiver that refuses at first, and a URL that is nobody's."""
+        """A receiver that refuses at first, and a URL without a server."""
         class Handler(http.server.BaseHTTPRequestHandler):
             tries = 0
 

@@ -13,7 +13,7 @@ from cli_harness import DEADLINE_S, ServerTest, binary, environment, harness, wa
 
 STEPS = 10
 MANY_CRASHES = 100  # a task that is killed at every step is no poison
-# Waits until it is told to begin, then leaves a line: a kill between steps never meets one.
+# Waits for its signal to begin, then leaves a line: a kill between steps never meets one.
 WORK = """#!/bin/sh
 while [ ! -e go-$1 ]; do sleep 0.01; done
 echo "$1" >> steps

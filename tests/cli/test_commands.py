@@ -235,7 +235,7 @@ class Enqueue(ServerTest):
 
 class Task(ServerTest):
     config = CONFIG
-    arguments = ("--lease", "5s")  # a running handler is told within a third of it
+    arguments = ("--lease", "5s")  # a running handler learns within a third of it
     keeps_port = True
 
     def done_task(self):

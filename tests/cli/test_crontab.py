@@ -100,7 +100,7 @@ class DryRun(FolderTest):
         self.assertEqual(rows[1]["payload"]["user"], "root")
         rows = self.rows("@daily x\n", "--user", "daemon")
         self.assertEqual(rows[1]["payload"]["user"], "daemon")
-        self.assertEqual(self.rows("@daily x\n")[1]["payload"]["user"], ME) # whoever imports it
+        self.assertEqual(self.rows("@daily x\n")[1]["payload"]["user"], ME) # the user who imports it
 
     def test_the_same_command_twice_is_two_jobs(self):
         rows = self.rows("0 1 * * * x\n0 2 * * * x\n0 3 * * * y\n")
@@ -167,14 +167,14 @@ class ExecCron(FolderTest):
         self.run_task({"command": "kill -TERM $$"}, code=-15)
         self.assertEqual(self.run_task({"command": "cat"}).stdout, "")
 
-    @unittest.skipIf(os.geteuid(), "only root can become somebody else")
+    @unittest.skipIf(os.geteuid(), "only root can become another user")
     def test_root_becomes_the_user_of_the_line(self):
         done = self.run_task({"command": "id -un; id -G; pwd", "user": "daemon"})
         account = pwd.getpwnam("daemon")
         self.assertEqual(done.stdout.splitlines(), ["daemon", str(account.pw_gid),
                                                     account.pw_dir])
 
-    @unittest.skipIf(os.geteuid(), "needs root to be somebody else")
+    @unittest.skipIf(os.geteuid(), "needs root to become another user")
     def test_nobody_but_root_becomes_another(self):
         task = json.dumps({"payload": {"command": "id", "user": "root"}})
         copy = os.path.join(self.folder, "perdura")

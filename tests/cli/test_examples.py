@@ -1,5 +1,5 @@
 """Every file of examples/ is run as its opening comment says: handlers are killed in the middle and
-go on from their checkpoint, HTTP workers complete tasks, the C programs build against the
+continue from their checkpoint, HTTP workers complete tasks, the C programs build against the
 library."""
 import json
 import os
@@ -134,7 +134,7 @@ class HttpWorkers(ServerTest):
         points = self.expect(200, "GET", f"/v1/tasks/{task_id}/checkpoints")["items"]
         self.assertEqual(sorted(point["checkpoint_name"] for point in points),
                          ["step-1", "step-2", "step-3"])
-        # Killed in the middle, another one goes on behind the last checkpoint.
+        # Killed in the middle, another one continues after the last checkpoint.
         task_id = self.enqueue("example:http", payload={"n": 15})["id"]
         wait_until(lambda: self.task(task_id)["checkpoint_data"])
         process.kill()

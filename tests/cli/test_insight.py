@@ -44,7 +44,7 @@ class Why(ServerTest):
                          "type 'nobody'")
 
     def test_why_tells_what_a_validator_said_of_a_lost_task(self):
-        """B6: it waits for nobody but for whoever decides."""
+        """B6: it only waits for the user's decision."""
         task = self.perdura("enqueue", "silent").stdout.strip()
         wait_until(lambda: "could not be recovered" in self.why(task), what="the refusal")
         self.assertRegex(self.why(task), r"Lost its worker .*, and could not be recovered: "

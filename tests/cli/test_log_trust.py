@@ -1,5 +1,5 @@
-"""Whom verification of logs believes: torn and missing anchor files, keys, records that were removed or
-made by somebody else (F-J5 to F-J7)."""
+"""Whom verification of logs believes: torn and missing anchor files, keys, records that were
+removed or made by an attacker (F-J5 to F-J7)."""
 import contextlib
 import hashlib
 import json
@@ -160,7 +160,7 @@ class Keys(TrustTest):
         self.assertIn("log.unsigned", self.server.log())
 
     def test_d9_lines_written_without_the_key_are_never_signed(self):
-        """Nothing tells them from lines that somebody else wrote."""
+        """Nothing distinguishes them from lines that an attacker wrote."""
         self.logged()
         self.server.stop()
         before = self.verify(0)["checked"]["records"]

@@ -1,4 +1,4 @@
-"""Logs nobody can change unseen, as people meet them: verify with every kind of change (F-J5), cut
+"""Tamper-evident logs, as users meet them: verify with every kind of change (F-J5), cut
 ends and a store that was set back (F-J6, F-J7), retention (F-J8), redaction before anything is stored
 (D9), doctor."""
 import contextlib
@@ -304,7 +304,7 @@ class ServerLogTest(cli_harness.ServerTest):
             self.assertEqual((line["task"], line["correlation_id"]), (held["id"], "order-7"))
 
     def test_a_damaged_checkpoint_is_logged_with_its_task(self):
-        """B3: whoever reads the log knows whose it was."""
+        """B3: a reader of the log knows whose it was."""
         self.enqueue("t", correlation_id="order-8")
         self.register("worker-1")
         [held] = self.claim("worker-1")

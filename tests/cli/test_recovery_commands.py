@@ -1,5 +1,5 @@
-"""perdura recovery …, and what recovery means for commands as handlers: pause, partial ends and a clean
-stop go on from the checkpoint (B2, B4, B5, B6, F-A18)."""
+"""perdura recovery …, and what recovery means for commands as handlers: pause, partial ends and a
+clean stop resume from the checkpoint (B2, B4, B5, B6, F-A18)."""
 import json
 import signal
 import unittest

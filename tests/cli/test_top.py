@@ -174,7 +174,7 @@ class TopTest(cli_harness.ServerTest):
         self.assertEqual({q["name"] for q in queues if q["paused"]}, {"mail"})
         top.type("p")
         wait_until(lambda: not any("paused" in line for line in top.frame()[4:]),
-                   what="the queue going on")
+                   what="the queue resuming")
         self.assertFalse(any(q["paused"] for q in self.api("GET", "/v1/queues")[1]["items"]))
 
     def test_it_follows_the_size_of_the_terminal(self):
@@ -245,7 +245,7 @@ class TopTest(cli_harness.ServerTest):
 
     def test_a_server_that_hangs_does_not_keep_keys_waiting(self):
         """C7: it takes connections and says nothing: panes, sizes, help and q are obeyed at once,
-        and since when nobody answers is shown."""
+        and the screen shows since when the server is silent."""
         self.fill()
         top = Terminal(self)
         top.wait_for("mail")

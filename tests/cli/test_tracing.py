@@ -1,5 +1,5 @@
 """Traces (D10): the context of a request is kept with its tasks, reaches handlers, children and
-callbacks, and a real OTLP receiver gets spans that fit together; one that is away harms nobody.
+callbacks, and a real OTLP receiver gets spans that fit together; one that is away does no harm.
 Run: PERDURA_BUILD=build python3 -m unittest tests/cli/test_tracing.py"""
 import http.server
 import json

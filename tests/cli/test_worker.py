@@ -37,7 +37,7 @@ queues:
 
 
 def alive(pid):
-    """Neither gone nor a zombie that somebody else has yet to reap."""
+    """Neither gone nor a zombie that another process has yet to reap."""
     try:
         return pathlib.Path(f"/proc/{pid}/stat").read_text().rsplit(")", 1)[1].split()[0] != "Z"
     except OSError:

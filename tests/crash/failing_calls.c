@@ -1,7 +1,7 @@
 /* A library to be put before a server with LD_PRELOAD, for what a real machine shows too rarely:
  * an allocation that fails, a disk that errs or became read-only, a folder that lies on a network
- * file system. What fails is told by the environment and, for calls on files, by a file that may
- * come and go while the server runs:
+ * file system. The environment says what fails; for calls on files, a file says it that may come
+ * and go while the server runs:
  *
  *     FAIL_MALLOC=N[+]      the N-th allocation fails; with + all later ones too
  *     FAIL_MALLOC_COUNT=F   the number of allocations is written to the file F at the exit

@@ -1,6 +1,6 @@
 """What the kill loop holds a store to. A Checker looks at a copy of the store after every single
-kill, while the server already runs again on the original, which nobody else has opened; check_end
-looks at it once everything has ended."""
+kill, while the server already runs again on the original, which no other process has opened;
+check_end looks at it once everything has ended."""
 import collections
 import json
 import os
@@ -20,7 +20,7 @@ VANISH = ("brief",)  # types that retention removes within the round
 
 
 def verify(store):
-    """What `perdura verify` finds in a store nobody uses."""
+    """What `perdura verify` finds in a store that is not in use."""
     done = subprocess.run([crash_harness.plain_binary(), "verify", "--store", store, "--json"],
                           capture_output=True, text=True, timeout=240)
     return [] if done.returncode == 0 else [f"verify: {(done.stdout + done.stderr)[:2000]}"]

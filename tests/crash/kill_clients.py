@@ -1,5 +1,5 @@
 """The clients of the kill loop: producers, workers, an operator who cancels, a receiver of
-callbacks, and what all of them were told. Every client repeats a request, byte for byte, until it
+callbacks, and the answers all of them got. Every client repeats a request, byte for byte, until it
 is answered, as a client of a server that comes back should."""
 import collections
 import http.client
@@ -19,7 +19,7 @@ class Stopped(Exception):
 
 
 class Target:
-    """Where the server is and whether it is up; clients ask anew after every broken connection."""
+    """Where the server is and whether it is up; clients ask again after every broken connection."""
 
     def __init__(self):
         self.address = None
@@ -64,7 +64,7 @@ class Client:
 
 
 class Told:
-    """What clients were told, in the order they were told it: what the store is held to. All
+    """The answers clients got, in order: what the store is held to. All
     methods may be called from any thread."""
 
     def __init__(self):

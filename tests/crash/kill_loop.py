@@ -1,7 +1,7 @@
 """The random kill loop: producers, workers, cancels, children, dependencies, checkpoints, callbacks
-and retention go on while the server and worker processes are killed, at named points and at any
-moment. After every kill a copy of the store is checked; afterwards everything acknowledged must be
-there, nothing may have completed twice, and everything must end (V1-V7).
+and retention keep running while the server and worker processes are killed, at named points and at
+any moment. After every kill a copy of the store is checked; afterwards everything acknowledged must
+be there, nothing may have completed twice, and everything must end (V1-V7).
 
     python3 tests/crash/kill_loop.py --kills 500 --seed 7
 

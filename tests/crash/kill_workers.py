@@ -40,7 +40,7 @@ def programs():
 
 
 class WorkerProcess:
-    """One place for a worker: whoever is killed is replaced under a new name."""
+    """One place for a worker: a killed one is replaced under a new name."""
 
     def __init__(self, kind, number, folder, marks, concurrency=2):
         self.kind, self.number, self.folder, self.marks = kind, number, folder, marks

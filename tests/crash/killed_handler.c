@@ -38,7 +38,7 @@ static void pause_ms(long ms)
     nanosleep(&wait, NULL);
 }
 
-/* Goes on after the last checkpoint: "s2" means that two steps are done. */
+/* Continues after the last checkpoint: "s2" means that two steps are done. */
 static void take_steps(const struct marks *marks, int steps, long pace_ms)
 {
     const char *done = getenv("PERDURA_CHECKPOINT");
@@ -55,7 +55,7 @@ static void take_steps(const struct marks *marks, int steps, long pace_ms)
     }
 }
 
-/* Everything it says carries its lease token, so that it can be told whose word was taken. */
+/* Everything it says carries its lease token, which shows whose report was accepted. */
 static void spawn_children(const struct marks *marks)
 {
     dprintf(3, "{\"spawn\":[");

@@ -14,7 +14,7 @@ struct marks {
     const char *worker;
 };
 
-/* A function is not told its lease token; attempts grow with it. One write per mark. */
+/* A function does not know its lease token; attempts grow with it. One write per mark. */
 static void mark(const struct marks *marks, struct pd_task *task, const char *what)
 {
     struct timespec now;

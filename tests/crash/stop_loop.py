@@ -1,4 +1,4 @@
-"""Workers that are stopped longer than their lease and go on (F-B1, F-B2): process workers,
+"""Workers that are stopped longer than their lease and then continue (F-B1, F-B2): process workers,
 programs of the C library and HTTP clients, many at once, while others take over what they lost.
 Everything a holder says carries its lease token, so the store itself shows whether a stale word
 took effect.

@@ -1,4 +1,4 @@
-"""A worker over HTTP, a process of its own that is stopped at any moment (SIGSTOP) and goes on
+"""A worker over HTTP, a separate process that is stopped at any moment (SIGSTOP) and continues
 later as if nothing had happened. Everything it says about a task carries its lease token. What was
 refused is written to a file, a line each: operation and error code. Once one report was refused it
 insists: it tries all operations under the lost lease.

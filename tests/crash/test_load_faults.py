@@ -1,5 +1,5 @@
-"""Hostile and heavy clients (F-H1 ... F-H20): nobody gets more than one task per key, nobody slows
-the others down, memory stays where it was. PERDURA_FIGURES=1 prints what was measured."""
+"""Hostile and heavy clients (F-H1 ... F-H20): no client gets more than one task per key or slows
+the others down, and memory stays where it was. PERDURA_FIGURES=1 prints what was measured."""
 import collections
 import json
 import os

@@ -1,5 +1,5 @@
 """Short runs of what `make faults` does thousands of times: workers that are stopped longer than
-their lease and go on (F-B1, F-B2, F-B3, F-B4, F-B6, F-B9)."""
+their lease and then continue (F-B1, F-B2, F-B3, F-B4, F-B6, F-B9)."""
 import os
 import random
 import unittest

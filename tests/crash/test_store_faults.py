@@ -259,7 +259,7 @@ class Foreigners(CrashTest):
         self.assertIsNotNone(reply.headers["Retry-After"])
         self.assertGreater(took, 4)
         self.assertLess(took, 60)
-        self.assertEqual(len(self.all_tasks()), 1)  # reads go on
+        self.assertEqual(len(self.all_tasks()), 1)  # reads continue
         foreign.execute("COMMIT")
         self.enqueue()
         self.assertEqual(len(self.all_tasks()), 2)

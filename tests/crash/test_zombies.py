@@ -1,5 +1,5 @@
 """Pauses: workers and servers that were stopped and come back (F-B1 ... F-B9). A lost lease
-stays lost whatever its old holder says; a server that slept declares nobody dead."""
+stays lost whatever its old holder says; a server that slept declares no worker dead."""
 import os
 import signal
 import threading

@@ -150,7 +150,7 @@ static void a_lost_task_behind_thousands_that_are_well_comes_back(void **state)
     fx_verify(fx);
 }
 
-/* C4: an end is told page by page, to all who wait for it. */
+/* C4: an end reaches all tasks that wait for it, page by page. */
 static void all_dependents_are_released_however_many_there_are(void **state)
 {
     struct fixture *fx = *state;

@@ -329,7 +329,7 @@ static void a_waiting_claim_ends_empty_at_its_deadline(void **state)
     assert_int_equal(request->base.err.code, ERR_NONE);
     assert_int_equal(request->claimed_count, 0);
     assert_in_range(fx_now_ms() - began_ms, 59, DEADLINE_MS);
-    enqueue(fx, "{\"type\":\"t\"}"); /* nobody waits any more */
+    enqueue(fx, "{\"type\":\"t\"}"); /* no claim waits any more */
     assert_int_equal(claim(fx, "w", 1, 0)->claimed_count, 1);
 }
 

@@ -1,5 +1,5 @@
 /* A wall clock that is set while schedules wait (F-C1, F-C2): forward, late instants go by the
- * misfire policy; back, nothing fires again and nobody runs in circles; leases do not notice. On a
+ * misfire policy; back, nothing fires again and no timer spins; leases do not notice. On a
  * shared store plans go by the database's clock, and a node whose own is wrong fires nothing early
  * and nothing twice (F-C3). The clock is this program's: it stands before that of the system. */
 #include "plan_fixture.h"

@@ -325,7 +325,7 @@ static void a_retry_may_ignore_dependencies(void **state)
     fx_verify(fx);
 }
 
-/* A6: whose fault it was is told in error, details and event. */
+/* A6: error, details and event say whose fault it was. */
 static void the_culprit_is_named(void **state)
 {
     struct fixture *fx = *state;

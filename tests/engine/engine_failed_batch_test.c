@@ -2,7 +2,7 @@
  * failed one is as if it had never been ('When the store fails' in the data model). */
 #include "engine_fixture.h"
 
-/* The store's verbs with a commit that fails as often as it is told to, as on a locked file. */
+/* The store's verbs with a commit that fails as often as the test says, as on a locked file. */
 static struct {
     struct store_verbs verbs;
     const struct store_verbs *real;
@@ -113,7 +113,7 @@ static void what_a_failed_batch_did_is_counted_once(void **state)
     assert_int_equal(stats.counts[STATUS_PENDING], 1);
 }
 
-/* A rate lets go in a batch that fails: whoever waits for it is served by the next. */
+/* A rate lets go in a batch that fails: the next one serves the claim that waits for it. */
 static void a_claim_that_waits_for_a_rate_outlives_a_failed_batch(void **state)
 {
     struct fixture *fx = *state;

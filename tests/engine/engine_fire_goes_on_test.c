@@ -1,6 +1,6 @@
-/* What goes wrong with one schedule, or with firing as a whole, holds up nobody else: zones that
- * cannot be read, payloads of half a megabyte, a store that refuses what fires, a clock that was
- * years ahead (D4, F-C1, F-C9, F-H9). Time is moved by moving what is planned. */
+/* What goes wrong with one schedule, or with firing as a whole, does not hold up the others: zones
+ * that cannot be read, payloads of half a megabyte, a store that refuses what fires, a clock that
+ * was years ahead (D4, F-C1, F-C9, F-H9). Time is moved by moving what is planned. */
 #include "plan_fixture.h"
 
 #define LARGE_BYTES 600000
@@ -32,7 +32,7 @@ static void copy_zone(const char *from, const char *to)
     fclose(out);
 }
 
-/* Town is a zone, or a link to itself, which nobody can open (as one without the rights to). */
+/* Town is a zone, or a link to itself, which cannot be opened (as without the rights to it). */
 static void start_with_town(struct fixture *fx, bool readable)
 {
     char path[160];
@@ -51,7 +51,7 @@ static void start_with_town(struct fixture *fx, bool readable)
     fx_open(fx);
 }
 
-/* F-C9: the others fire, delayed tasks come, and whoever asks for the zone is told why not. */
+/* F-C9: the others fire, delayed tasks come, and a request for the zone gets the reason. */
 static void a_zone_that_cannot_be_read_holds_up_nobody(void **state)
 {
     struct fixture *fx = *state;

@@ -1,6 +1,6 @@
 /* Schedules and recurring patterns fire (D2, D4, D6): every planned instant once, late ones by the
- * misfire policy, overlapping ones by the overlap policy, and nothing that a change, a pause or a
- * restart could surprise anybody with. Time is moved by moving what is planned. */
+ * misfire policy, overlapping ones by the overlap policy, and no surprises after a change, a pause
+ * or a restart. Time is moved by moving what is planned. */
 #include "plan_fixture.h"
 
 #define MINUTES_DOWN 4320 /* three days (F-H10) */
@@ -123,7 +123,7 @@ static void the_first_event_says_which_instant_and_how_late(void **state)
     assert_true(has_text(events[0].detail, "\"late_ms\":"));
 }
 
-/* F-H10, F-A12: after three days nobody iterates, and each policy does what it says. */
+/* F-H10, F-A12: after three days nothing iterates, and each policy does what it says. */
 static void late_instants_fire_by_the_misfire_policy(void **state)
 {
     static const struct {
@@ -332,7 +332,7 @@ static void instants_of_an_inactive_category_pass(void **state)
     assert_true(count_tasks(fx, job) >= 2);
 }
 
-/* The activation comes before anybody has looked at what passed: still nothing of it fires. */
+/* The activation comes before the engine has looked at what passed: still nothing of it fires. */
 static void what_passed_while_a_job_was_inactive_never_fires(void **state)
 {
     struct fixture *fx = *state;
@@ -390,7 +390,7 @@ static void a_changed_schedule_goes_on_from_now(void **state)
     assert_int_equal(count_tasks(fx, job), 0);
 }
 
-/* Whoever resumes what is not paused, or writes down again what is there, changes nothing. */
+/* Resuming what is not paused, or writing the same values again, changes nothing. */
 static void an_edit_that_changes_no_times_loses_nothing_that_is_due(void **state)
 {
     struct fixture *fx = *state;
@@ -436,7 +436,8 @@ static void a_removed_schedule_fires_no_more(void **state)
     go_down(fx, id, 3);
     assert_int_equal(count_status(fx, job, STATUS_PENDING), 1);
     assert_int_equal(removed(fx, CATALOG_SCHEDULE, id), ERR_NONE);
-    assert_int_equal(count_status(fx, job, STATUS_BLOCKED), 0); /* nobody keeps them any more */
+    assert_int_equal(count_status(fx, job, STATUS_BLOCKED), 0); /* nothing holds them back any
+                                                                 * more */
     assert_int_equal(fx_ask(fx, "SELECT count(*) FROM schedules"), 0);
     fx_verify(fx);
 }
@@ -546,7 +547,7 @@ static void a_zone_that_changed_moves_the_next_instant(void **state)
     zones_check(fx->zones, clock_wall_us());
     wait_until(get_schedule(fx, id)->next_fire_at_us % (24 * HOUR_US) ==
                21 * HOUR_US + HOUR_US / 2);
-    with_own_zone(fx, "Asia/Tokyo"); /* also while nobody ran */
+    with_own_zone(fx, "Asia/Tokyo"); /* also while no server ran */
     wait_until(get_schedule(fx, id)->next_fire_at_us % (24 * HOUR_US) == 18 * HOUR_US);
     assert_int_equal(count_tasks(fx, job), 0);
 }
@@ -580,7 +581,7 @@ static void a_schedule_whose_zone_vanished_says_so_and_others_go_on(void **state
 
 /* ---- many ---- */
 
-/* F-H9: none is missing, none comes twice, and claims go on in between. */
+/* F-H9: none is missing, none comes twice, and claims continue in between. */
 static void ten_thousand_schedules_at_one_instant_all_fire(void **state)
 {
     struct fixture *fx = *state;

@@ -158,7 +158,7 @@ static void a_fork_has_the_results_of_what_its_original_waited_for(void **state)
     assert_true(uuid_eq(&claimed->task->id, &made));
     assert_true(has_text(claimed->data, "\"result\":42"));
     report_ok(fx, "w", claimed->task, .op = REPORT_COMPLETE);
-    /* The parent runs again and fails: whoever has run before is not kept from running. */
+    /* The parent runs again and fails: a task that has run before may still run. */
     assert_int_equal(control(fx, parent, CONTROL_RETRY), ERR_NONE);
     held = claim_one(fx, "w")->task;
     report_ok(fx, "w", held, .op = REPORT_FAIL, .retryable = false);

@@ -35,7 +35,7 @@ static void a_queue_runs_no_more_than_its_concurrency(void **state)
     complete(fx, first->claimed[0].task);
     second = claim_all(fx);
     assert_int_equal(second->claimed_count, 1);
-    reopen(fx); /* the slots are counted anew */
+    reopen(fx); /* the slots are counted again */
     claim_none(fx, "w");
     complete(fx, first->claimed[1].task);
     complete(fx, first->claimed[2].task);

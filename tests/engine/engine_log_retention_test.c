@@ -87,7 +87,7 @@ static void d9_lines_of_a_level_lose_what_they_said_and_stay_proven(void **state
                                 "AND (log_level NOT IN ('DEBUG', 'WARN') OR message <> '' OR "
                                 "context IS NOT NULL OR chain_hash IS NULL)"), 0);
     worker(fx, "w", "default");
-    say(fx, held, 100); /* the chain goes on; these lines are due with their own record */
+    say(fx, held, 100); /* the chain continues; these lines are due with their own record */
     wait_until(fx_ask(fx, "SELECT count(*) FROM log_heads WHERE lines > 0") == 0);
     reopen(fx);
     wait_until(emptied(fx) == 2 * 201);
@@ -200,7 +200,7 @@ static void j8_old_records_of_emptied_lines_go_and_leave_them_proven(void **stat
     assert_int_equal(log_fixture_check(fx, NULL).counts.emptied, 12);
     fx_sql(fx, "UPDATE execution_logs SET message = '', context = NULL, removed_hash = chain_hash "
                "WHERE seq = 2");
-    assert_true(log_fixture_check(fx, NULL).findings > 0); /* of another level nobody said so */
+    assert_true(log_fixture_check(fx, NULL).findings > 0); /* no setting says so of another level */
     wall_ahead_us = 0;
 }
 

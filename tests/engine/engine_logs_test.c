@@ -1,4 +1,4 @@
-/* Logs nobody can change unseen, as the queue keeps them: records while lines are written and at a
+/* Tamper-evident logs, as the engine keeps them: records while lines are written and at a
  * clean stop, cuts of retention, deletion and purges, the anchor file, a store that was set back
  * (D9, F-J5 to F-J9, F-A17, V7). */
 #include "engine_fixture.h"
@@ -238,7 +238,7 @@ static void j7_a_store_that_was_set_back_is_told_of(void **state)
     worker(fx, "w", "default");
     log_one(fx, 4);
     reopen(fx);
-    assert_false(stats_of(fx).log_regression); /* the file goes on behind the seam */
+    assert_false(stats_of(fx).log_regression); /* the file continues behind the seam */
     assert_string_equal(log_fixture_check(fx, anchor).kind, "regression");
     worker(fx, "w", "default");
     log_one(fx, 1);
@@ -316,7 +316,7 @@ static void d9_an_anchor_file_that_hangs_holds_up_nobody(void **state)
     char zeros[4096] = {0};
     int pipe_fd, lines = 0;
 
-    alarm(150); /* a queue that hangs answers nobody */
+    alarm(150); /* a queue that hangs answers no request */
     worker(fx, "w", "default");
     log_one(fx, 1);
     wait_until(waiting(fx) == 0 &&
@@ -332,12 +332,12 @@ static void d9_an_anchor_file_that_hangs_holds_up_nobody(void **state)
         wait_until(waiting(fx) == 0);
     }
     fx_pause_ms(2 * EVERY_MS);
-    log_one(fx, 1); /* and everything else goes on */
+    log_one(fx, 1); /* and everything else continues */
     wait_until(read_lines(pipe_fd, &lines) >= 3); /* it answers again */
     fx_close(fx);
     unlink(anchor);
     close(pipe_fd);
-    fx_open(fx); /* the file begins anew, with all there is */
+    fx_open(fx); /* the file starts over, with all there is */
     wait_until(records(fx) >= 6 &&
                log_fixture_check(fx, anchor).counts.anchor_records == records(fx));
     assert_whole(fx, anchor);
@@ -442,7 +442,7 @@ static void d9_a_store_of_an_older_version_is_adopted(void **state)
                                 "'%\"since\":0,%'"), 0);
 }
 
-/* Records go when all they tell of is long gone; what still counts of them is told again. */
+/* Records go when all they cover is long gone; what still counts of them is recorded again. */
 static void j8_old_records_go_and_leave_no_gap(void **state)
 {
     struct fixture *fx = *state;

@@ -376,7 +376,8 @@ static void drain(struct walk *walk)
         assert_true(fx_now_ms() < deadline_ms);
     }
     assert_int_equal(stats.counts[STATUS_RECOVERING], 0);
-    /* whoever is still blocked waits for one that is paused or orphaned, or for one that does */
+    /* a task that is still blocked waits for one that is paused or orphaned, or for one that
+     * does */
     assert_true(stats.counts[STATUS_BLOCKED] == 0 ||
                 stats.counts[STATUS_PAUSED] + stats.counts[STATUS_ORPHANED] > 0);
 }

@@ -1,7 +1,7 @@
-/* Planning on a store that two nodes share: only the leader fires, whoever it is, and nothing is
- * missed or doubled when it changes (D4, F-F2); what one node plans the other knows at once; two
- * edits at once cannot make a cycle (F-H11); an end on one node and a run on the other never miss
- * each other (D7). On SQLite there is one node, and nothing to test. */
+/* Planning on a store that two nodes share: only the current leader fires, and nothing is missed or
+ * doubled when it changes (D4, F-F2); what one node plans the other knows at once; two edits at
+ * once cannot make a cycle (F-H11); an end on one node and a run on the other never miss each other
+ * (D7). On SQLite there is one node, and nothing to test. */
 #include "plan_fixture.h"
 
 #include <pthread.h>
@@ -59,7 +59,7 @@ static int64_t doubled(struct fixture *fx)
     return fx_ask(fx, "SELECT count(*) - count(DISTINCT scheduled_at) FROM tasks");
 }
 
-/* F-F2: the leader stops cleanly, the other one goes on, and every second has its run. */
+/* F-F2: the leader stops cleanly, the other node takes over, and every second has its run. */
 static void nothing_is_missed_or_doubled_when_the_leader_changes(void **state)
 {
     struct fixture *fx = *state;
@@ -120,8 +120,8 @@ static void what_one_node_plans_the_leader_fires(void **state)
     node_close(&node);
 }
 
-/* The word about it got lost, and another decision has read the catalog anew meanwhile: the leader
- * finds it by itself all the same. */
+/* The hint got lost, and another decision has read the catalog again meanwhile: the leader finds
+ * the plan by polling. */
 static void a_plan_nobody_told_of_is_fired(void **state)
 {
     struct fixture *fx = *state;
@@ -140,7 +140,7 @@ static void a_plan_nobody_told_of_is_fired(void **state)
     wait_until(count_tasks(fx, job) == 2);
 }
 
-/* Whoever edits a schedule has the job's row before the schedule's, and so has whoever fires. */
+/* An edit of a schedule takes the job's row before the schedule's, and so does firing. */
 static void edits_and_fires_do_not_wait_for_each_other(void **state)
 {
     struct fixture *fx = *state;

@@ -1,5 +1,5 @@
-/* What goes wrong with one recovery holds up neither other recoveries nor anybody else, and what can
- * be recovered later is not given up (B4, B6, F-A7). */
+/* What goes wrong with one recovery holds up neither other recoveries nor other requests, and what
+ * can be recovered later is not given up (B4, B6, F-A7). */
 #include "plan_fixture.h"
 #include "recovery_fixture.h"
 
@@ -94,7 +94,8 @@ static void recoveries_that_fail_undo_no_other_chore(void **state)
     fx_verify(fx);
 }
 
-/* The first of two cannot be written: it is tried again ever later, and the second goes on. */
+/* The first of two cannot be written: it is retried with growing delays, and the second
+ * continues. */
 static void refuse_the_first(struct fixture *fx, struct uuid ids[2])
 {
     fx->wanted.settings.allow_changed_schema = true;
@@ -136,7 +137,8 @@ static void b4_a_recovery_that_fails_holds_up_none_behind_it(void **state)
     fx_verify(fx);
 }
 
-/* Of types without a validator, where others have one: whoever asks those works all of them off. */
+/* Of types without a validator, where others have one: the thread that asks those handles all of
+ * them. */
 static bool validates_other(void *ctx, struct str type)
 {
     (void)ctx;
@@ -167,7 +169,7 @@ static void b4_an_entry_whose_task_is_gone_goes_too(void **state)
     struct fixture *fx = *state;
     struct uuid id, entry;
 
-    fx->validates = validates_other; /* nobody works them off but this test */
+    fx->validates = validates_other; /* only this test handles them */
     fx_lease(fx, LEASE_MS);
     id = orphan(fx, "", false);
     entry = put(fx, id, RECOVERY_RESUME_CHECKPOINT);
@@ -210,7 +212,7 @@ static void b6_a_run_that_is_found_done_needs_no_slot_of_its_job(void **state)
     work(fx, &result, 0);
     assert_status(fx, first, STATUS_COMPLETED);
     assert_int_equal(entry_of(fx, first)->status, RECOVERY_COMPLETED);
-    assert_status(fx, second, STATUS_PENDING); /* and nobody got a slot for it */
+    assert_status(fx, second, STATUS_PENDING); /* and no task got a slot for it */
     fx_verify(fx);
 }
 
@@ -260,7 +262,7 @@ static void b6_what_the_sweep_lost_is_asked_for_until_its_validator_answers(void
         assert_true(has_text(entry_of(fx, id)->error_message, "did not answer"));
         make_due(fx);
     }
-    work_one(fx); /* whoever asks is killed meanwhile */
+    work_one(fx); /* the asking thread is killed meanwhile */
     fx_sql(fx, pg_schema_wanted() ? "UPDATE recovery_queue SET processing_started = '2020-01-01'"
                                   : "UPDATE recovery_queue SET processing_started = 1000");
     result = answer_to(work_one(fx), true, true, NULL);

@@ -169,7 +169,7 @@ static void b4_an_entry_is_worked_off_by_the_next_start(void **state)
     id = orphan(fx, "", false);
     entry = put(fx, id, RECOVERY_VALIDATE_ONLY);
     wait_entry(fx, entry, RECOVERY_COMPLETED);
-    /* as if whoever processed it had been killed before it could end */
+    /* as if the server that processed it had been killed before it could end */
     snprintf(text, sizeof text, "UPDATE recovery_queue SET status = 'processing', "
              "recovery_method = 'resume_checkpoint', processing_started = %s",
              pg_schema_wanted() ? "'2020-01-01'" : "1000");
@@ -245,7 +245,7 @@ static void b6_a_handler_is_gone_only_where_all_live_workers_say_what_they_run(v
     id = orphan(fx, "", false);
     wait_until(fx_ask(fx, "SELECT count(*) FROM workers WHERE id = 'lost'") == 0);
     fx_lease(fx, 60000);
-    assert_string_equal(reason_of(fx, id), "valid"); /* nobody is there: nobody knows */
+    assert_string_equal(reason_of(fx, id), "valid"); /* no worker is there: unknown */
     typed_worker(fx, "a", "other");
     assert_string_equal(reason_of(fx, id), "handler_gone");
     entry = put(fx, id, RECOVERY_RESUME_CHECKPOINT);

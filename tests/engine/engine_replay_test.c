@@ -13,7 +13,7 @@ struct life {
     struct fixture *fx;
     uint64_t random;
     struct uuid id;
-    struct task *held;     /* as claimed; NULL = nobody has it */
+    struct task *held;     /* as claimed; NULL = no worker has it */
     bool progress_untold;  /* changed by a report that made no event */
     struct task *seen[STEPS + 2]; /* what it was after each step */
     bool untold[STEPS + 2];

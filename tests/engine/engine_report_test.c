@@ -54,7 +54,7 @@ static void an_outcome_without_a_start_implies_it(void **state)
     fx_verify(fx);
 }
 
-/* What no row was written for is told all the same, to the API and in the view (A4, V7). */
+/* Events without a row are shown all the same, in the API and in the view (A4, V7). */
 static void the_events_of_a_plain_life_are_told_without_rows(void **state)
 {
     struct fixture *fx = *state;
@@ -107,7 +107,7 @@ static void states_without_end_make_no_events_without_end(void **state)
     report_ok(fx, "w", held, .op = REPORT_COMPLETE);
     stored = get(fx, held->id);
     assert_int_equal(stored->status, STATUS_COMPLETED);
-    assert_int_equal(stored->event_seq, BOUND_EVENTS_TOLD + 1); /* its end is told */
+    assert_int_equal(stored->event_seq, BOUND_EVENTS_TOLD + 1); /* its end is there */
     assert_int_equal(fx_ask(fx, "SELECT count(*) FROM task_checkpoints"), 1);
     assert_int_equal(fx_ask(fx, "SELECT count(*) FROM execution_logs "
                                 "WHERE message LIKE 'further states%'"), 1);

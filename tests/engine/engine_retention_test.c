@@ -17,7 +17,7 @@ static struct uuid end_one(struct fixture *fx, const char *json, enum report_op 
     return id;
 }
 
-/* Opens anew when the windows are over, which makes retention run at once. */
+/* Opens again when the windows are over, which makes retention run at once. */
 static void let_windows_pass(struct fixture *fx)
 {
     fx_close(fx);

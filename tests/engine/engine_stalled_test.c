@@ -1,5 +1,5 @@
-/* A stalled task is nobody else's until its worker has stopped it, or has had a lease to do so: its
- * attempts never run beside each other (F-A19, F-I3, B4). */
+/* No other worker gets a stalled task until its worker has stopped it, or has had a lease to do so:
+ * its attempts never run beside each other (F-A19, F-I3, B4). */
 #include "recovery_fixture.h"
 
 #define STALL_MS 1000
@@ -17,7 +17,7 @@ static struct task *hold_silent(struct fixture *fx, const char *fields)
     return held;
 }
 
-/* Its worker names it until then, and is told that it lost it. */
+/* Its worker names it until then, and learns that it lost it. */
 static void stall(struct fixture *fx, struct task *held)
 {
     struct heartbeat_request *beat;

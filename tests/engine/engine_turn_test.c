@@ -1,5 +1,5 @@
-/* Whose turn it is: a caller runs its own batch when the queue rests, everybody else goes through
- * the thread, and whatever the mix, every request is decided once (E2) and timers are kept. */
+/* Whose turn it is: a caller runs its own batch when the queue rests, all others go through the
+ * thread, and whatever the mix, every request is decided once (E2) and timers are kept. */
 #include "engine_fixture.h"
 
 #include <stdatomic.h>
@@ -105,7 +105,7 @@ static void a_deadline_that_a_caller_made_is_kept_by_the_thread(void **state)
 
     worker(fx, "w", "default");
     began_ms = fx_now_ms();
-    request = claim(fx, "w", 1, 50); /* parked by the caller's batch, nobody else comes */
+    request = claim(fx, "w", 1, 50); /* parked by the caller's batch, no other request comes */
     assert_int_equal(request->claimed_count, 0);
     assert_in_range(fx_now_ms() - began_ms, 45, DEADLINE_MS);
     enqueue(fx, "{\"type\":\"t\",\"delay_ms\":60}");

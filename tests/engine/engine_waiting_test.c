@@ -1,7 +1,7 @@
 /* Runs of jobs that wait, in numbers and in odd places (D7, F-H9): however many there are, all of
- * them go on, no commit lets go more than a chore's worth, no limit is exceeded, and what nobody
- * would let go is found by the sweep. On a store that nodes share firing holds the job whose runs
- * wait for each other. */
+ * them run in the end, no commit releases more than a chore's worth, no limit is exceeded, and the
+ * sweep finds what nothing else would release. On a store that nodes share firing holds the job
+ * whose runs wait for each other. */
 #include "plan_fixture.h"
 
 #define MANY 1005 /* more than a page */
@@ -64,7 +64,7 @@ static void more_runs_than_one_commit_lets_go_pass_a_gate(void **state)
         run_now(fx, job);
     assert_int_equal(count_waiting(fx), MANY);
     first = run_now(fx, other);
-    later = run_now(fx, other); /* keeps the gate closed for whoever comes now */
+    later = run_now(fx, other); /* keeps the gate closed for later runs */
     end_run(fx, first);
     run_now(fx, job);
     wait_until(count_waiting(fx) == 1);
@@ -140,7 +140,8 @@ static void runs_that_wait_for_their_schedule_take_no_slot(void **state)
     fx_verify(fx);
 }
 
-/* Those in front wait for their schedules: whoever may start is found behind a thousand of them. */
+/* Those in front wait for their schedules: the run that may start is found behind a thousand of
+ * them. */
 static void a_slot_is_given_to_a_run_behind_a_thousand_that_may_not_start(void **state)
 {
     struct fixture *fx = *state;

@@ -142,7 +142,7 @@ static void a6_a_task_that_ended_with_another_names_the_first_that_failed(void *
     assert_int_equal(answer.facts.chain_count, 1);
 }
 
-/* What was then and what is now are told apart (A6). */
+/* The answer distinguishes what was then from what is now (A6). */
 static void a6_a_first_one_that_was_repaired_since_is_told_apart(void **state)
 {
     struct fixture *fx = *state;
@@ -229,7 +229,7 @@ static void d7_a_run_names_the_jobs_it_waits_for(void **state)
     make_gate(fx, report, load, "success");
     make_gate(fx, report, clean, "completion");
     make_gate(fx, other, load, "success");
-    run_now(fx, other); /* somebody else who waits for the same */
+    run_now(fx, other); /* another run that waits for the same */
     id = run_now(fx, report);
     run_now(fx, other);
     answer = ask(fx, id);
@@ -372,7 +372,7 @@ static void c8_every_limit_says_what_is_full(void **state)
     assert_why(fx, plain, WHY_READY);
 }
 
-/* A8: its holder was told and has not stopped it yet. */
+/* A8: its holder knows and has not stopped it yet. */
 static void c8_a_cancelled_task_that_still_runs_has_its_slot(void **state)
 {
     struct fixture *fx = *state;

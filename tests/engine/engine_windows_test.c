@@ -106,7 +106,7 @@ static void a_window_that_closes_puts_off_what_is_ready(void **state)
     }
     plainer = enqueue(fx, "{\"type\":\"t\"}");
     set_window(fx, category, false);
-    assert_true(uuid_eq(&claim_one(fx, "w")->task->id, &plainer)); /* nobody stands in its way */
+    assert_true(uuid_eq(&claim_one(fx, "w")->task->id, &plainer)); /* nothing stands in its way */
     for (int i = 0; i < TASKS; i++)
         assert_waits(fx, ids[i]);
     assert_string_equal(story_of(fx, ids[0]), "pending delayed");

@@ -267,7 +267,7 @@ static void a_worker_that_was_removed_is_told_so_at_once(void **state)
     }
 }
 
-/* E3: no process of the server's, which nobody shall kill for it. */
+/* E3: not a process of the server, which must not be killed for it. */
 static void an_id_made_for_a_worker_names_its_own_process_or_none(void **state)
 {
     struct fixture *fx = *state;
@@ -287,7 +287,7 @@ static void an_id_made_for_a_worker_names_its_own_process_or_none(void **state)
     assert_true(str_starts(request.id, STR("box-4711-")));
 }
 
-/* F-B6, F-B7: nobody is declared dead before those who live had one lease to say so. */
+/* F-B6, F-B7: no worker is declared dead before live ones had one lease to say so. */
 static void a_queue_that_stalled_takes_nothing_from_workers_that_live(void **state)
 {
     struct fixture *fx = *state;

@@ -1,5 +1,5 @@
 /* Several writers of one node on a shared store (E2, C8): they do not lock each other out, and what
- * was rolled back reaches nobody. On SQLite there is one, and the same holds. */
+ * was rolled back reaches no client. On SQLite there is one, and the same holds. */
 #include "engine_fixture.h"
 
 #define WORKERS 6

@@ -5,7 +5,7 @@
 #include "log_check.h"
 #include "engine_fixture.h"
 
-/* The store by itself, with nobody at it. */
+/* The store by itself, without a server. */
 static inline struct log_check log_fixture_check(struct fixture *fx, const char *anchor)
 {
     struct store_options options = {.allow_network_fs = true, .no_lock = true, .no_migrate = true};

@@ -138,7 +138,7 @@ static inline void typed_worker(struct fixture *fx, const char *id, const char *
     assert_int_equal(engine_call(fx->engine, &request.base), 0);
 }
 
-/* ---- whoever asks validators ---- */
+/* ---- asking validators ---- */
 
 static inline bool validates_t(void *ctx, struct str type)
 {

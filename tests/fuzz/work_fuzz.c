@@ -63,7 +63,7 @@ static int heartbeat(struct str body, struct arena *arena, struct err *err)
     return parse_heartbeat(body, arena, &request, err);
 }
 
-/* The body is gone before the claim is looked at: ASan sees whoever still reads it. */
+/* The body is gone before the claim is looked at: ASan sees any code that still reads it. */
 static int claim(struct str body, struct arena *arena, struct err *err)
 {
     struct claim_request request = {0};

@@ -153,7 +153,7 @@ static void errors_of_the_server_keep_their_kind(void **state)
         expect(client, pd_cancel(client->pd, ID), rows[i].code,
                rows[i].status == 401 ? "refused the token" : "Why.", rows[i].word);
     }
-    /* An answer without a body is told by its status. */
+    /* An answer without a body is judged by its status. */
     odd_put_one(client->server, 404, "");
     assert_int_equal(pd_retry(client->pd, ID), PD_ENOTFOUND);
     odd_put_one(client->server, 599, "oops");

@@ -29,7 +29,7 @@ static int requests_of(struct odd_server *server)
 static void wait_for_requests(struct odd_server *server, int count)
 {
     for (int turn = 0; turn < WAIT_MS / 10 && requests_of(server) < count; turn++)
-        usleep(10000); /* the server's thread tells nobody: asked until a deadline */
+        usleep(10000); /* the server's thread sends no signal: polled until a deadline */
     assert_true(requests_of(server) >= count);
 }
 

@@ -19,7 +19,7 @@ static void rest(void)
         }                                                                        \
     } while (0)
 
-/* Checkpoints once, then goes on until it is told to stop; the next attempt is done at once. */
+/* Checkpoints once, then runs until it shall stop; the next attempt is done at once. */
 static int stoppable(struct pd_task *task, void *ctx)
 {
     atomic_int *started = ctx;

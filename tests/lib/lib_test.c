@@ -114,7 +114,7 @@ static int step(struct pd_task *task, void *ctx)
     assert_string_equal(name, "read");
     assert_string_equal(pd_task_checkpoint_data(task), "{\"row\":41}");
     assert_int_equal(pd_task_checkpoint_progress(task), 50);
-    assert_int_equal(pd_task_log(task, PD_LOG_WARN, "going on", "{\"from\":41}"), PD_OK);
+    assert_int_equal(pd_task_log(task, PD_LOG_WARN, "continuing", "{\"from\":41}"), PD_OK);
     return PD_DONE;
 }
 

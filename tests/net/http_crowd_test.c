@@ -1,5 +1,5 @@
-/* F-H1, F-H4: strangers are few, make room for each other and for everybody else, and who is refused
- * while it still sends learns why. */
+/* F-H1, F-H4: strangers are few, make room for each other and for known clients, and a client that
+ * is refused while it still sends learns why. */
 #include "http_fixture.h"
 
 #include "base/clock.h"

@@ -1,4 +1,5 @@
-/* F-H5: who is slow on purpose loses its connection, and nobody else notices. Short deadlines. */
+/* F-H5: a client that is slow on purpose loses its connection, and others do not notice. Short
+ * deadlines. */
 #include "http_fixture.h"
 
 #include "base/clock.h"

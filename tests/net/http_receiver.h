@@ -171,7 +171,7 @@ static inline void *receiver_run(void *ctx)
     return NULL;
 }
 
-/* Has a port, but nobody listens there: connections are refused. */
+/* Has a port, but does not listen there: connections are refused. */
 static inline void receiver_bind(struct receiver *receiver)
 {
     struct sockaddr_in address = {.sin_family = AF_INET,

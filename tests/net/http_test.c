@@ -261,7 +261,7 @@ static void a_half_closed_unfinished_request_just_ends(void **state)
     close(fd);
 }
 
-/* F-K5: resets at every point of a request leave nothing behind and disturb nobody. */
+/* F-K5: resets at every point of a request leave nothing behind and disturb no other client. */
 static void resets_in_the_middle_leave_nothing_behind(void **state)
 {
     static const char request[] = "POST /late HTTP/1.1\r\n" HOST "Content-Length: 5\r\n\r\nhello"

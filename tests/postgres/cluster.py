@@ -160,7 +160,7 @@ class Cluster:
         return [line.split("\x1f") for line in done.stdout.splitlines()]
 
     def leader(self):
-        """The index of the node that holds the lease; None while nobody does."""
+        """The index of the node that holds the lease; None while no node does."""
         rows = self.sql("SELECT holder FROM leadership WHERE until > clock_timestamp()")
         return next((i for i, node in enumerate(self.nodes)
                      if rows and node.leads_by(rows[0][0])), None)
@@ -183,7 +183,7 @@ class Cluster:
 
 
 def end_everything(*_):
-    """The tests were told to end: no node and no database outlives them."""
+    """The tests shall end: no node and no database outlives them."""
     for cluster in list(Cluster.live):
         cluster.close()
     if ClusterTest.postgres:
@@ -194,7 +194,7 @@ def end_everything(*_):
 
 
 def begin_module():
-    """For setUpModule: a PostgreSQL for its tests, gone at their end also when they are told to."""
+    """For setUpModule: a PostgreSQL for its tests, gone at their end, also after a signal."""
     ClusterTest.postgres = Postgres()
     signal.signal(signal.SIGTERM, end_everything)
     unittest.enterModuleContext(ClusterTest.postgres)

@@ -5,8 +5,8 @@ may be called from any other.
 
     with Proxy(postgres.port) as proxy:
         node on proxy.port
-        proxy.arm("answered")       the next COMMIT of a writer is answered to nobody
-        proxy.blackhole()           packets vanish; nobody is told
+        proxy.arm("answered")       the answer to a writer's next COMMIT is dropped
+        proxy.blackhole()           packets vanish without an error
         proxy.pass_on()
 
 Packets vanish by a socket filter (BPF) on the proxy's own sockets: the kernel drops them before
@@ -150,7 +150,7 @@ class Link:
 
     def pipeline_ended(self):
         self.committing, self.kind = False, None
-        if self.cutting == "sent":     # the server reads all of it, and talks to nobody
+        if self.cutting == "sent":     # the server reads all of it, and its answer is dropped
             self.proxy.note_cut(self, None)
             self.mute()
             self.proxy.finish_server(self)
@@ -231,7 +231,7 @@ class Proxy:
     # What tests say.
 
     def pass_on(self):
-        """Everything as it should be; connections that lived through it go on."""
+        """Everything as it should be; connections that survived continue."""
         with self.lock:
             self.delay_s = self.jitter_s = 0.0
             self.refusing, self.armed = False, None

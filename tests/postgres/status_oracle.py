@@ -1,6 +1,7 @@
 """A small oracle of the status machine: what becomes of a task by each operation, as docs/statuses.md and the table of
-dependencies say. It knows nothing of stores, batches or order: it is told what was asked for and accepted, and predicts
-status and counters of every task. A task that it does not follow (a run that waits for other jobs) is only looked at.
+dependencies say. It knows nothing of stores, batches or order: it gets what was requested and
+accepted, and predicts status and counters of every task. A task that it does not follow (a run that
+waits for other jobs) is only looked at.
 
     oracle.enqueue(id, spec); oracle.claim(id, worker, token); oracle.report(id, element) ...
     oracle.differences(shown)      what a task as the API shows it has otherwise"""

@@ -30,7 +30,7 @@ class Nodes(ClusterTest):
         first, second = self.cluster(2, *CALM).nodes
         first.expect(201, "POST", "/v1/tasks", [{"type": "t"} for _ in range(300)])
         second.register("w", pool_size=100)
-        held = second.claim("w", max=100, wait_ms=30000)  # it may not have been told yet
+        held = second.claim("w", max=100, wait_ms=30000)  # it may not know of them yet
         self.assertEqual(len(held), 100)
         reply = first.expect(200, "POST", "/v1/tasks:cancel?status=pending&dry_run=true")
         self.assertEqual((reply["matched"], reply["changed"]), (200, 0))
@@ -74,7 +74,7 @@ class Nodes(ClusterTest):
         rest = wait_until(lambda: (lambda r: r.status == 200 and r.json)(
             node.request("POST", f"{path}&cursor={reply['next_cursor']}")), what="the database again")
         self.assertEqual((rest["refused"], rest["stopped"], rest["next_cursor"]), (0, None, None))
-        self.assertLessEqual(rest["changed"], 600 - reply["changed"])  # less: a commit nobody heard of
+        self.assertLessEqual(rest["changed"], 600 - reply["changed"])  # less: a commit whose answer got lost
         self.assertEqual(cluster.sql("SELECT count(*) FROM task_states WHERE status = 'cancelled'"),
                          [["600"]])
 

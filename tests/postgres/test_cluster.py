@@ -17,7 +17,7 @@ import harness
 from cluster import CALM, SLACK_S, STALE, ClusterTest, at_once, begin_module
 from harness import Background, wait_until
 
-SOON_S = 0.15  # in the middle of some tries: what a node is told; by itself it looks every 0.5 s
+SOON_S = 0.15  # in the middle of some tries: with a hint; without one a node polls every 0.5 s
 SERIES = 3     # of tries: the machine may be busy for some seconds
 
 
@@ -217,7 +217,7 @@ class Families(CalmTest):
     TRIES = 50
 
     def work(self, cluster):
-        """Two nodes, and a worker each that nobody declares dead meanwhile."""
+        """Two nodes, and a worker each that is not declared dead meanwhile."""
         for node, worker in zip(cluster.nodes, ("wa", "wb")):
             node.register(worker)
         return cluster.nodes
@@ -353,7 +353,7 @@ class Starts(CalmTest):
         cluster = self.cluster(10)
         applied = re.findall(r'"store.migrated","migrations":(\d+)', cluster.logs())
         rows = cluster.sql("SELECT id FROM schema_migrations")
-        self.assertEqual(sum(map(int, applied)), len(rows), "each ran once, whoever did it")
+        self.assertEqual(sum(map(int, applied)), len(rows), "each ran once, on any node")
         ids = [task["id"] for task in at_once(*[node.enqueue for node in cluster.nodes])]
         self.assertEqual(len(set(ids)), 10)
         for node in cluster.nodes:

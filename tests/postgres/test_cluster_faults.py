@@ -109,7 +109,7 @@ class Leadership(ClusterTest):
                    what="one row that leads")
 
     def test_f_b5_f_b11_a_leader_frozen_beyond_its_lease_leads_no_more_and_does_no_harm(self):
-        cluster = self.cluster(3, *CALM, "--leader-lease", "5s")  # nobody else loses his
+        cluster = self.cluster(3, *CALM, "--leader-lease", "5s")  # no other node loses its lease
         first = cluster.wait_leader()
         counts = self.watch_leaders(cluster)
         other = cluster.others(first)[0]
@@ -139,7 +139,7 @@ def seconds_of(text):
     return datetime.datetime.fromisoformat(text.replace("Z", "+00:00")).timestamp()
 
 
-# Says when it starts and ends; the first attempt takes as long as it is told, later ones no time.
+# Says when it starts and ends; the first attempt takes as long as it shall, later ones no time.
 HANDLER = """#!/usr/bin/env python3
 import json, os, sys, time
 def mark(what):
@@ -189,7 +189,7 @@ class LostNodes(ClusterTest):
         killed = time.monotonic()
         other = cluster.others(holder)[0]
         done = self.wait_status(other, task["id"], "completed")
-        # The killed node may have led, and the next leader gives everybody a lease.
+        # The killed node may have led, and the next leader gives every worker a lease.
         self.assertLess(time.monotonic() - killed, 2 * LEASE_S + 1 + SLACK_S)
         self.assertEqual((done["result"], done["attempts"], done["crash_count"]), (2, 2, 1))
         self.assertEqual([m["attempt"] for m in self.marked("start")], [1, 2])
@@ -304,8 +304,8 @@ class LostNodes(ClusterTest):
 
 
 class Load:
-    """Producers and workers at every node that go on whatever happens: an enqueue is repeated with
-    the same key until it is acknowledged, a report until it has a definite answer."""
+    """Producers and workers at every node that continue whatever happens: an enqueue is repeated
+    with the same key until it is acknowledged, a report until it has a definite answer."""
 
     AWAY = (OSError, harness.http.client.HTTPException)
 
@@ -401,7 +401,8 @@ def cpu_s(cluster):
 
 class LostDatabase(ClusterTest):
     def test_a_node_that_starts_while_the_database_stands_still_waits_for_it(self):
-        """Nobody waits for its answers yet, so one that is silent for seconds is asked again (F-E7)."""
+        """No client waits for its answers yet, so it retries a database that is silent for seconds
+        (F-E7)."""
         cluster = self.cluster(1)
         cluster.stop(0)
         database = cluster.postgres.process
@@ -475,7 +476,7 @@ class LostDatabase(ClusterTest):
         self.postgres.stop()
         before = cpu_s(cluster)
         time.sleep(1.5 * lease_s)  # every lease in the store is over
-        self.assertLess(cpu_s(cluster) - before, 0.5 * lease_s, "nobody spins")
+        self.assertLess(cpu_s(cluster) - before, 0.5 * lease_s, "no node spins")
         self.assertLess(cluster.logs().count("batch.failed"), 3 * 40)
         self.postgres.start()
         cluster.wait_leader()

@@ -1,4 +1,4 @@
-/* Logs nobody can change unseen, on every store: chains that are written with their lines, chains
+/* Tamper-evident logs, on every store: chains that are written with their lines, chains
  * that wait for a record, records, and cuts (D9, F-J5, F-J8, F-J9, F-A17, V7). */
 #include "conformance.h"
 
@@ -100,7 +100,7 @@ static void v7_lines_are_chained_as_they_are_written(void **state)
     then_verified(c, 15);
     store_reopen(c);
     store_begin(c);
-    put_lines(c, &executions[1], 3); /* goes on from what is stored */
+    put_lines(c, &executions[1], 3); /* continues from what is stored */
     store_commit(c);
     then_verified(c, 18);
 }
@@ -161,7 +161,7 @@ static void d9_records_are_read_in_their_order(void **state)
     then_verified(c, 0);
 }
 
-/* F-J8: what is removed is told, with where the chain stood there. */
+/* F-J8: removed lines leave a record of where the chain stood there. */
 static void j8_removed_lines_are_told_as_cuts(void **state)
 {
     struct conformance *c = *state;
@@ -222,7 +222,7 @@ static void j8_records_are_trimmed_and_living_executions_known(void **state)
     for (int i = 0; i < 4; i++)
         put_record(c, ANCHOR_HEADS, NULL, 0);
     assert_int_equal(take_heads(c, 2, &heads), 1);
-    heads[1].head.execution_id.bytes[0] = 9; /* nobody's */
+    heads[1].head.execution_id.bytes[0] = 9; /* of no execution */
     OK(c, LOGS(c)->heads_alive(c->store, heads, 2, alive, &c->err));
     assert_true(alive[0]);
     assert_false(alive[1]);

@@ -62,7 +62,7 @@ static void hours_of_all_runs_and_categories_are_told_as_sums(void **state)
     then_hour(c, H0_US + EXECUTION_HOUR_US, &none, (struct execution_sum){7, 8, 90});
 }
 
-/* D14: a figure that is written again, because nobody knows whether it was, counts once. */
+/* D14: a figure that is written again, because its first write is uncertain, counts once. */
 static void an_hour_put_again_by_its_run_is_replaced_and_not_added(void **state)
 {
     struct conformance *c = *state;

@@ -283,7 +283,7 @@ static void then_same_counts(struct model *model)
     }
     OK(c, c->verbs->counts_load(c->store, &c->arena, &found, &count, &c->err));
     for (uint32_t i = 0; i < count; i++)
-        if (found[i].status != STATUS_NONE) /* parked ones are told beside their status */
+        if (found[i].status != STATUS_NONE) /* parked ones are counted beside their status */
             counts[found[i].queue.data[1] - '0'][str_is(found[i].type, type_names[1])]
                   [found[i].status] -= found[i].tasks;
     for (int q = 0; q < QUEUES; q++)

@@ -1,5 +1,5 @@
-/* Conformance: schedules and recurring patterns (D1, D4, D6): which are due and in what order, how
- * they go on guarded by where they stood, and that a planned instant is taken once. */
+/* Conformance: schedules and recurring patterns (D1, D4, D6): which are due and in what order, that
+ * they advance only from where they stood, and that a planned instant is taken once. */
 #include "conformance.h"
 
 #define MANY 10000
@@ -199,7 +199,7 @@ static void d4_among_ten_thousand_schedules_only_due_ones_are_given(void **state
         assert_int_equal(schedules[i].next_fire_at_us, T0_US + 1000 * i + 7);
 }
 
-/* D4: somebody who changed the schedule meanwhile is not overwritten. */
+/* D4: a change made to the schedule meanwhile is not overwritten. */
 static void d4_a_schedule_goes_on_only_from_where_it_stood(void **state)
 {
     struct conformance *c = *state;

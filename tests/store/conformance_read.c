@@ -354,7 +354,7 @@ static void given_many_logs(struct conformance *c, const struct execution *execu
     }
 }
 
-/* As a caller does that goes on where a look gave up. */
+/* As a caller that continues where a look gave up. */
 static uint32_t count_in_looks(struct conformance *c, const struct task *task,
                                const struct execution *execution, struct log_filter filter,
                                uint32_t *looks)
@@ -384,7 +384,7 @@ static uint32_t count_in_looks(struct conformance *c, const struct task *task,
     return all;
 }
 
-/* B5: a look for few lines among many gives up in time and goes on where it was. */
+/* B5: a look for few lines among many gives up in time and continues where it was. */
 static void a_look_for_log_lines_gives_up_in_time_and_misses_none(void **state)
 {
     struct conformance *c = *state;

@@ -169,7 +169,7 @@ static void admit_may_skip_a_type_or_stop_a_queue(void **state)
     assert_int_equal(ready_in(c, "q"), 3);
 }
 
-/* C5 and the limits per key: parked tasks leave the line until they are told to come back. */
+/* C5 and the limits per key: parked tasks leave the line until they are unparked. */
 static void parked_tasks_leave_the_line_and_come_back_in_order(void **state)
 {
     struct conformance *c = *state;

@@ -33,7 +33,7 @@ static int64_t pending_messages(struct conformance *c)
     return pending;
 }
 
-/* A2: what is to be told is kept until it was told. */
+/* A2: a message is kept until it was delivered. */
 static void messages_come_when_they_are_due_until_they_are_removed(void **state)
 {
     struct conformance *c = *state;

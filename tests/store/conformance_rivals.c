@@ -1,5 +1,5 @@
 /* Conformance: two who change the catalog of one store at once (D4, F-F1, F-H11). Only for stores
- * that others write to, too; one that has a single owner has nobody to race with. */
+ * that others write to, too; one that has a single owner has no rival. */
 #include "conformance.h"
 
 #include <pthread.h>
@@ -153,8 +153,8 @@ static void *hold_too(void *ctx)
     return NULL;
 }
 
-/* D4: jobs are taken in the order of their ids, whatever order they are asked for in: nobody waits
- * for each other, and no end of a run is lost. */
+/* D4: jobs are taken in the order of their ids, whatever order they are asked for in: there is no
+ * deadlock, and no end of a run is lost. */
 static void d4_two_that_hold_the_same_jobs_neither_block_nor_lose_anything(void **state)
 {
     struct conformance *c = *state;

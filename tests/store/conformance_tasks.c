@@ -476,7 +476,7 @@ static void check_of_a_healthy_store_says_nothing(void **state)
     assert_false(c->store->full);
     c->verbs->release_space(c->store);
     assert_true(c->store->full);
-    c->verbs->idle(c->store); /* there is space, so it goes on by itself */
+    c->verbs->idle(c->store); /* there is space, so it continues by itself */
     assert_false(c->store->full);
 }
 

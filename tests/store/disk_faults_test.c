@@ -1,4 +1,4 @@
-/* Disks that are full, fail, vanish or belong to somebody else (F-D1 to F-D4, F-D7 to F-D10), on
+/* Disks that are full, fail, vanish or belong to another server (F-D1 to F-D4, F-D7 to F-D10), on
  * the SQLite store through a VFS that plays the disk. First the store alone, then with the queue on
  * top, as a server has it. */
 #include "conformance.h"
@@ -443,7 +443,7 @@ static enum err_code complete(struct disk *disk, struct str worker, struct uuid 
     return request.base.err.code ? request.base.err.code : results[1].code;
 }
 
-/* F-D1, with the queue: new work is refused, what runs can still end, and it goes on by itself. */
+/* F-D1, with the queue: new work is refused, what runs can still end, and it recovers by itself. */
 static void a_full_disk_refuses_new_work_but_lets_running_work_end(void **state)
 {
     struct disk *disk = *state;
@@ -470,7 +470,8 @@ static void a_full_disk_refuses_new_work_but_lets_running_work_end(void **state)
     assert_int_equal(verify_findings(&disk->c), 0);
 }
 
-/* F-D3, with the queue: nobody gets an answer that promises anything, and the server is told. */
+/* F-D3, with the queue: no request gets an answer that promises anything, and the server learns of
+ * it. */
 static void a_failed_sync_stops_the_queue_and_acknowledges_nothing(void **state)
 {
     struct disk *disk = *state;

@@ -1,5 +1,5 @@
 /* The log's writes, gathered (F-D2, F-D5): one write per commit, nothing on the way that the next
- * read, size or sync does not see, and a write that fails is told and forgotten. */
+ * read, size or sync does not see, and a write that fails is reported and forgotten. */
 #include "vfs_shim.h"
 
 #include "store/sqlite/sqlite_gather.h"
@@ -163,7 +163,7 @@ static void a_write_that_fails_is_told_until_the_rollback_and_not_tried_later(vo
     assert_int_equal(letter_at(place, 0), 'b');
 }
 
-/* Somebody else may have written there since: what was rolled back is never written. */
+/* Another process may have written there since: what was rolled back is never written. */
 static void what_was_rolled_back_never_reaches_the_file(void **state)
 {
     struct place *place = *state;

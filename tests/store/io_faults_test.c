@@ -2,7 +2,8 @@
  * more (F-D2, F-D3, F-D4): reads, writes, syncs and truncations, of the log and of the file, by an
  * error or for want of space. Every request is answered with success, with an error, or by the stop
  * of the queue; what was acknowledged is there afterwards, what was refused is not, and the store
- * goes on. Without arguments a sample; with --campaign every n, one JSON line per kind of fault:
+ * keeps working. Without arguments a sample; with --campaign every n, one JSON line per kind of
+ * fault:
  *
  *     io_faults_test --campaign [--seed S] [--kind NAME] [--step N] */
 #include "vfs_shim.h"
@@ -72,7 +73,7 @@ static void then_kept(struct workload *w, const struct kind *kind, int64_t n, st
     if (workload_check(w, w->path, NEVER - 1) && !workload_open(w))
         workload_find(w, "it does not start again: %s", w->err.text);
     if (!w->finding[0] && !workload_round(w, ROUNDS))
-        workload_find(w, "it does not go on: %s", w->err.text);
+        workload_find(w, "it does not continue: %s", w->err.text);
     workload_close(w);
     if (!w->finding[0])
         workload_check(w, w->path, NEVER - 1);

@@ -1,6 +1,7 @@
 /* What the store does with a log that it finds (F-D6): damage in front of acknowledged commits is
- * refused, by whoever opens the file, and the log stays as it is; what a healthy log may hold beside
- * its commits (frames of an earlier generation, frames of a rollback) is not taken for damage. */
+ * refused, whichever program opens the file, and the log stays as it is; what a healthy log may
+ * hold beside its commits (frames of an earlier generation, frames of a rollback) is not taken for
+ * damage. */
 #include "conformance.h"
 
 #include <fcntl.h>
@@ -179,14 +180,14 @@ static void a_look_at_a_healthy_log_leaves_it_to_its_owner(void **state)
     assert_int_equal(open_copy(d, false), 0);
 }
 
-/* A log that is written at the moment may look damaged to somebody else. */
+/* A log that is written at the moment may look damaged to another process. */
 static void the_log_of_a_store_in_use_is_not_judged(void **state)
 {
     struct store_options look = {.allow_network_fs = true, .no_lock = true, .no_migrate = true};
     struct damage *d = *state;
     struct store *store = NULL;
 
-    flip(d->c.where, HEADER_BYTES + FRAME_BYTES + 17); /* of its sum, which nobody reads again */
+    flip(d->c.where, HEADER_BYTES + FRAME_BYTES + 17); /* of its sum, which is never read again */
     OK(&d->c, store_open(&store, str_of(d->c.where), &look, &d->c.err));
     store->verbs->close(store);
     flip(d->c.where, HEADER_BYTES + FRAME_BYTES + 17);

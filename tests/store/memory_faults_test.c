@@ -113,7 +113,7 @@ static void then_kept(struct workload *w, int64_t n, struct tally *tally)
     if (workload_check(w, w->path, NEVER - 1) && !workload_open(w))
         workload_find(w, "it does not start again: %s", w->err.text);
     if (!w->finding[0] && !workload_round(w, ROUNDS))
-        workload_find(w, "it does not go on: %s", w->err.text);
+        workload_find(w, "it does not continue: %s", w->err.text);
     workload_close(w);
     if (!w->finding[0])
         workload_check(w, w->path, NEVER - 1);

@@ -216,7 +216,7 @@ static void verify_names_each_kind_of_damage(void **state)
     assert_int_equal(verify_findings(c), 0);
 }
 
-/* A hundred lines of a kind are told, and that there are more. */
+/* A hundred lines of a kind are printed, and that there are more. */
 static void verify_tells_at_most_a_hundred_of_a_kind(void **state)
 {
     static const struct pg_statement statement = {

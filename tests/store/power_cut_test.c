@@ -165,7 +165,7 @@ static void cut_once(int64_t at_sync, unsigned seed)
     vfs_shim_arm(&cut->shim, 0); /* nothing waits for the real disk */
     store_open_again(&cut->c);
     then_kept(cut);
-    store_begin(&cut->c); /* and it goes on */
+    store_begin(&cut->c); /* and it still works */
     task = given_ready(&cut->c, "q", "t", 1);
     store_commit(&cut->c);
     store_reopen(&cut->c);

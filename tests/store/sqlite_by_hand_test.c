@@ -1,4 +1,4 @@
-/* What people do to an SQLite store by hand while nobody has it open: changes through the view
+/* What people do to an SQLite store by hand while no server has it open: changes through the view
  * `tasks` (E6), the migrations as plain SQL (A11), a newer program's store (F-A15), and damage,
  * which verify names. For this store only; what every store must do is in conformance_*.c. */
 #include "conformance.h"
@@ -457,7 +457,7 @@ static void given_everything(struct conformance *c)
     store_commit(c);
 }
 
-/* E6: nobody else tells of the end of its attempt; until then it does not wait again. */
+/* E6: no other event ends its attempt; until then it does not wait again. */
 static void an_attempt_ends_with_a_status_set_by_hand(void **state)
 {
     struct conformance *c = *state;

@@ -210,7 +210,7 @@ static uint32_t count_versions(const struct place *place, int64_t *objects)
     return versions;
 }
 
-/* The version that is there after the process ended; then the next start goes on from it. */
+/* The version that is there after the process ended; then the next start continues from it. */
 static uint32_t look_and_finish(const struct place *place, const int64_t *objects,
                                 uint32_t versions)
 {

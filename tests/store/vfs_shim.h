@@ -14,7 +14,7 @@
 
 enum shim_op { SHIM_WRITE, SHIM_SYNC, SHIM_READ, SHIM_TRUNCATE, SHIM_OP_COUNT };
 
-/* What happened to a file, told to whoever watches. The offset of a truncation is the new size, of
+/* What happened to a file, as the watcher sees it. The offset of a truncation is the new size, of
  * a deletion not 0 when its folder was synced. */
 enum shim_change { SHIM_WRITTEN, SHIM_TRUNCATED, SHIM_SYNCED, SHIM_DELETED };
 typedef void shim_watch(void *ctx, enum shim_change change, const char *path, int64_t offset,
@@ -35,7 +35,7 @@ struct vfs_shim {
     } faults[SHIM_OP_COUNT];
     int fault_errno;               /* what the system would have said of a fault; 0 = nothing */
     char ballast[SHIM_PATH_BYTES]; /* not "": the disk is full while this file is there */
-    bool no_promises;              /* SQLite is told to trust nothing about writes */
+    bool no_promises;              /* SQLite shall trust nothing about writes */
     int64_t slept_us;              /* asked of xSleep, which never sleeps */
     shim_watch *watch;             /* called under the mutex, in the order of the changes */
     void *watch_ctx;

@@ -182,7 +182,7 @@ static void claim_some(struct workload *w)
         const struct task *claimed = request.claimed[i].task;
 
         if (!str_to_int64(claimed->spec.idempotency_key, &task) || task >= w->count) {
-            workload_find(w, "a claim gave a task nobody made");
+            workload_find(w, "a claim gave a task that was never made");
             continue;
         }
         w->promises[task].id = claimed->id;

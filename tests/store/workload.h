@@ -15,7 +15,7 @@
 
 /* What was asked of one task and what was acknowledged, each with the position it happened at. */
 struct promise {
-    struct uuid id;          /* nil = not told yet */
+    struct uuid id;          /* nil = not known yet */
     uint32_t unit;           /* its request: all of its tasks or none */
     size_t payload_bytes;
     int64_t asked, stored;
@@ -55,7 +55,7 @@ struct workload {
     struct err err;
     /* Where in time we are; NULL: a count of requests. */
     int64_t (*position)(void *ctx);
-    /* Told around calls into the store and queue that may fail; NULL: nobody wants to know. */
+    /* Called around calls into the store and queue that may fail; may be NULL. */
     void (*inside)(void *ctx, bool inside);
     void *ctx;
 };

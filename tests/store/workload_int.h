@@ -1,4 +1,4 @@
-/* Shared by the two files of the workload; nobody else includes it. */
+/* Shared by the two files of the workload only. */
 #ifndef TESTS_STORE_WORKLOAD_INT_H
 #define TESTS_STORE_WORKLOAD_INT_H
 

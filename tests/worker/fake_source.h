@@ -362,7 +362,7 @@ static struct fake_task *add_task(struct fake *fake, const char *type)
         in_time_ = (condition);                                                            \
         pthread_mutex_unlock(&(fake)->lock);                                               \
         if (!in_time_)                                                                     \
-            fail_msg("waited in vain for " #condition);                                    \
+            fail_msg("timed out waiting for " #condition);                                    \
     } while (0)
 
 #endif

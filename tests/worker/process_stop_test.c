@@ -1,5 +1,5 @@
-/* How handlers are stopped, and that nothing of them is left, whoever dies first: the command, what it
- * started, the shim between, or the worker (F-I1 to F-I4, F-I9, F-I10, F-B4, D13). */
+/* How handlers are stopped, and that nothing of them is left, whichever dies first: the command,
+ * what it started, the shim between, or the worker (F-I1 to F-I4, F-I9, F-I10, F-B4, D13). */
 #include "process_fixture.h"
 
 /* The spawner is our only child. */
@@ -355,7 +355,7 @@ static void stop_asked_for_before_the_start_is_not_overlooked(void **state)
 static void worker_never_signals_by_number_F_I9(void **state)
 {
     /* The handler has ended and is reaped by the shim alone, while a descendant in its group still
-     * runs: the group is killed before its number is free, and late commands reach nobody. */
+     * runs: the group is killed before its number is free, and late commands reach no process. */
     struct seen seen;
 
     (void)state;

@@ -1,5 +1,5 @@
-/* The process executor against real commands: what a handler gets, what of it comes back, and how its
- * end is told (F-I5 to F-I8, F-H16). How it is stopped is in process_stop_test.c. */
+/* The process executor against real commands: what a handler gets, what of it comes back, and how
+ * its end is reported (F-I5 to F-I8, F-H16). How it is stopped is in process_stop_test.c. */
 #include "process_fixture.h"
 
 /* ---- ordinary life ---- */
@@ -126,7 +126,7 @@ static void a_command_that_eats_memory_gets_no_more_than_its_limit_F_I8(void **s
     seen_deinit(&seen);
 }
 
-/* The kernel counts per user and lets root pass, so it runs as somebody who has no other process. */
+/* The kernel counts per user and lets root pass, so it runs as a user who has no other process. */
 static void a_fork_bomb_stays_small_F_I8(void **state)
 {
     char *const command[] = {"/usr/bin/setpriv", "--reuid=54321", "--clear-groups", "/bin/sh", "-c",

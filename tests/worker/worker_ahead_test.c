@@ -1,4 +1,4 @@
-/* How many tasks a worker claims ahead of its slots when nobody said so: many where functions
+/* How many tasks a worker claims ahead of its slots by default: many where functions
  * are quick, one per slot where they are slow, and what is stuck behind a slow one goes back. */
 #include <pthread.h>
 #include <setjmp.h>

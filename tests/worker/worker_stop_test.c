@@ -1,6 +1,6 @@
 /* What the end of a worker must not break: words of a handler that wait behind others, reports of a
- * function that outlived the first try to stop, descriptors that belong to somebody else by then
- * (F-A18, V2). */
+ * function that outlived the first try to stop, descriptors that have another owner by then (F-A18,
+ * V2). */
 #include <dirent.h>
 #include <errno.h>
 #include <fcntl.h>
@@ -185,7 +185,7 @@ static void a_report_after_the_limit_is_sent_while_the_server_answers(void **sta
 
 /* ---- words behind others ---- */
 
-/* Refuses everything, and goes on refusing for a while after the worker was told to stop. */
+/* Refuses everything, and keeps refusing for a while after the worker was asked to stop. */
 static int refuse_until_stopped(struct source *source, const struct report *reports,
                                 uint32_t count, struct report_result *results, struct err *err)
 {

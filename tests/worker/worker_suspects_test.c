@@ -130,7 +130,7 @@ static void one_blamed_twice_waits_for_all_that_began_before_it(void **state)
     fake_free(calls.fake);
 }
 
-/* Its third time would make it poison, whoever killed their process. */
+/* Its third time would make it poison, whichever of them killed the process. */
 static void beside_one_blamed_twice_none_begins_until_its_end_is_stored(void **state)
 {
     struct calls calls = {.fake = fake_new(), .hold = true, .hold_long = true};

@@ -8,7 +8,7 @@ import { Dialog } from './dialog.js';
 import { Progress } from './status.js';
 
 const COUNTED_MOST = 200000;
-const HELD_MS = 1000; // a server that did some and cannot go on just now is asked again after this long
+const HELD_MS = 1000; // a server that did some and cannot continue just now is asked again after this long
 
 async function pages(verb, filters, dryRun, tell, stopped) {
     const total = { matched: 0, changed: 0, refused: 0, refusal: null, held: null };

@@ -7,7 +7,7 @@ import { Button, Problem } from './controls.js';
 const FIELD = 'input:not(:disabled), select:not(:disabled), textarea:not(:disabled)';
 
 // The browser's own: keeps the focus inside, gives it back. onClose is called for Escape, × and a click
-// beside it; whoever shows the dialog decides whether it goes.
+// beside it; the caller decides whether the dialog closes.
 export function Dialog({ title, onClose, children, wide = false }) {
     const box = useRef(null);
     const pressed = useRef(null); // where a click began: text that is marked beyond the edge closes nothing

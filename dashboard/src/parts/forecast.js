@@ -1,7 +1,7 @@
 // What will fire in the next seven days: a row per day of this browser's calendar, a cell per hour. Its
-// colour is the power of ten of how often something fires that does not fire all the time; what does is told
-// once, below. A dot tells of what fires rarely. The hour that is chosen is listed below. Cells are buttons,
-// so that keys reach them.
+// colour is the power of ten of how often something fires; what fires all the time is listed once,
+// below. A dot marks what fires rarely. The chosen hour is listed below. Cells are buttons, so that
+// keys reach them.
 import { html, useMemo, useState } from '../html.js';
 import { get, query, useLoad } from '../api.js';
 import { inWords, number, t, tn } from '../text.js';

@@ -1,7 +1,7 @@
-// A layered layout for graphs of tasks: whoever waits for others stands below them. Longest paths give
-// the layers, a few sweeps by the middle of the neighbours bring few crossings, wide layers are broken
-// into rows so that a fan of hundreds stays readable. An edge past other rows goes through the gaps between
-// their nodes, never behind one. Pure; linear but for the sorting.
+// A layered layout for graphs of tasks: a task that waits for others stands below them. Longest
+// paths give the layers, a few sweeps by the middle of the neighbours bring few crossings, wide
+// layers are broken into rows so that a fan of hundreds stays readable. An edge past other rows
+// goes through the gaps between their nodes, never behind one. Pure; linear but for the sorting.
 export const NODE_WIDTH = 190;
 export const NODE_HEIGHT = 48;
 const GAP_X = 22;
@@ -89,8 +89,8 @@ export function related(edges, id) {
     return found;
 }
 
-// Where an edge passes the rows between its ends: the middle of the gap that is next to its way. Edges in
-// one gap are told apart by a few pixels.
+// Where an edge passes the rows between its ends: the middle of the gap that is next to its way.
+// Edges in one gap are a few pixels apart.
 function passes(from, to, lines, width) {
     const gaps = [];
     let x = from.x + NODE_WIDTH / 2;

@@ -1,5 +1,5 @@
-// What a job waits for or is started by: rows of the job's form, and what is saved of them. A row that
-// was changed is made anew, since dependencies have no change of their own.
+// What a job waits for or is started by: rows of the job's form, and what is saved of them. A
+// changed row is removed and made again, since the API cannot change a dependency.
 import { html } from '../html.js';
 import { getAll, post, remove } from '../api.js';
 import { t } from '../text.js';

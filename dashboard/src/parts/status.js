@@ -20,8 +20,8 @@ const can = {
 };
 export const allows = (task, verb) => can[verb](task);
 
-// How long it ran, or runs by now; null while it neither runs nor has ended: the clock does not go on
-// for a task that lost its worker, waits for its next attempt or was paused.
+// How long it ran, or runs by now; null while it neither runs nor has ended: the clock stops for a
+// task that lost its worker, waits for its next attempt or was paused.
 export function ranMs(task, now = Date.now()) {
     if (!task.started_at || !(task.completed_at || HELD.has(task.status)))
         return null;

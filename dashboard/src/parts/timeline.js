@@ -27,7 +27,7 @@ function Attempts({ task, executions }) {
     })}</ol>`;
 }
 
-const QUIET = new Set(['lease_token', 'payload_bytes']); // true, and of no use to anybody who reads
+const QUIET = new Set(['lease_token', 'payload_bytes']); // true, but of no use to a reader
 
 function words(detail) {
     if (!detail || typeof detail !== 'object')

@@ -1,6 +1,6 @@
-// Why a task does not run, in the reader's words and times: made from the reason and its details; a reason
-// that is not known here is told in the server's words. With what can be done about it, where it can
-// be done from here.
+// Why a task does not run, in the reader's words and times: made from the reason and its details; a
+// reason that is not known here is shown in the server's words. With what can be done about it,
+// where it can be done from here.
 import { html } from '../html.js';
 import { attempt, get, name, post, useLoad } from '../api.js';
 import { link } from '../route.js';

@@ -1,5 +1,5 @@
 /* Host, Origin and token checks, in this order, before anything else is looked at. No sessions and
- * no users: there is one token, and whoever has it may do everything. Tokens are compared in
+ * no users: there is one token, and its holder may do everything. Tokens are compared in
  * constant time and never logged. Pure; loop thread. */
 #include "server/door/auth.h"
 
@@ -116,7 +116,7 @@ static bool host_is_listed(const struct auth *auth, struct str whole, struct str
     return false;
 }
 
-/* Names can be made to point here by anybody who owns a domain; literal addresses cannot, so that
+/* The owner of any domain can make a name point here; literal addresses cannot be forged so, and
  * all of them are fine where the server listens on every address. */
 static bool host_allowed(const struct auth *auth, struct str whole)
 {
@@ -147,7 +147,7 @@ static bool origin_allowed(struct str origin, struct str host)
 }
 
 /* Probes cannot carry secrets. Beyond loopback even readiness tells more than strangers need. The
- * dashboard's own files have to be loaded before somebody can give it the token. */
+ * dashboard's own files have to be loaded before the user can give it the token. */
 static bool is_open_path(const struct auth *auth, struct str path)
 {
     return str_is(path, "/healthz") || (auth->loopback && str_is(path, "/readyz")) ||

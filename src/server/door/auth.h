@@ -1,6 +1,6 @@
 /* Who may ask: the Host and Origin checks that keep foreign web pages out (DNS rebinding, forged
- * requests), and the bearer token. What somebody may do is not asked: there is one token for all.
- * Pure; loop thread. */
+ * requests), and the bearer token. It does not decide what a client may do: there is one token for
+ * all. Pure; loop thread. */
 #ifndef SERVER_DOOR_AUTH_H
 #define SERVER_DOOR_AUTH_H
 
@@ -28,7 +28,7 @@ int auth_check_listen(struct str listen, struct str token, struct err *err);
 /* 0, or -ERR_FORBIDDEN (Host, Origin), or -ERR_UNAUTHORIZED (token). */
 int auth_check(const struct auth *auth, const struct http_request *request, struct err *err);
 
-/* Whether everybody may ask for it, token or not. */
+/* Whether every client may ask for it, token or not. */
 bool auth_is_open(const struct auth *auth, const struct http_request *request);
 
 bool auth_host_is_loopback(struct str host); /* localhost, 127.0.0.0/8, ::1; no port */

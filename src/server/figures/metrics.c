@@ -265,7 +265,8 @@ static void write_spans(struct buf *out, const struct server *server)
     span_export_counts(server->spans, &counts);
     metrics_one(out, "spans_exported_total", "counter", "Spans an OTLP receiver took.",
                 counts.exported);
-    metrics_one(out, "spans_dropped_total", "counter", "Spans lost: no room, or nobody took them.",
+    metrics_one(out, "spans_dropped_total", "counter", "Spans lost: the buffer was full, or the "
+                                                       "receiver did not take them.",
                 counts.dropped);
     metrics_one(out, "spans_export_failures_total", "counter",
                 "Requests to the receiver that failed.", counts.failed);

@@ -96,7 +96,7 @@ void metrics_write_measures(struct api_call *call)
     struct measured_lanes *lanes = calloc(1, sizeof *lanes);
     struct buf *out = &call->out;
 
-    if (measured && lanes) { /* without memory the rest is told all the same */
+    if (measured && lanes) { /* without memory the rest is shown all the same */
         engine_measure(call->server->engine, measured);
         engine_measure_lanes(call->server->engine, lanes);
         write_counter(out, measured, "queue_enqueued_total", "Tasks enqueued, by queue.",

@@ -1,8 +1,8 @@
 /* Looks at the queue while the server runs: every step for the history (GET /v1/stats/history), and
- * every second while somebody reads along (GET /v1/stream?stats=1). How many tasks there are is
- * read from the store, on a reader's thread, so that no number of queues and types holds up the
- * queue; what it did comes from its measures. At most one read is under way; one that fails leaves
- * a gap. Loop thread, but for read_counts. */
+ * every second while a client follows (GET /v1/stream?stats=1). How many tasks there are is read
+ * from the store, on a reader's thread, so that no number of queues and types holds up the queue;
+ * what it did comes from its measures. At most one read is under way; one that fails leaves a gap.
+ * Loop thread, but for read_counts. */
 #include "server/api.h"
 #include "server/figures/sampler.h"
 #include "server/stream.h"
@@ -18,13 +18,14 @@ struct sampler {
     struct server *server;
     struct history *history;
     struct loop_timer *timer;
-    int64_t wall_us, boot_us;    /* at the start: time goes on from there, whatever the wall does */
+    int64_t wall_us, boot_us;    /* at the start: time continues from there, whatever the wall
+                                  * does */
     struct reader_job job;
     struct arena arena;          /* of what is under way */
     struct queue_count *rows;    /* as they were read; NULL = they could not be */
     uint32_t rows_count;
     bool under_way;
-    bool was_read;               /* the second before was told, too */
+    bool was_read;               /* the second before was sent, too */
     struct measured *now;
     struct measured *second;     /* a second ago */
     struct measured *open;       /* for one who asks for the step under way */
@@ -38,7 +39,7 @@ static int64_t time_us(const struct sampler *sampler)
     return sampler->wall_us + clock_boot_us() - sampler->boot_us;
 }
 
-/* The next second while somebody reads along, else the next step. */
+/* The next second while a client follows, else the next step. */
 static void plan(struct sampler *sampler)
 {
     int64_t every_us = stream_wants_stats(sampler->server->stream) ? CLOCK_SECOND_US
@@ -52,7 +53,7 @@ void sampler_hurry(struct sampler *sampler)
     plan(sampler);
 }
 
-/* ---- what is told every second ---- */
+/* ---- what is sent every second ---- */
 
 /* now NULL: what it did is not known. */
 static void write_queue(struct buf *out, struct str name, const struct history_now *counts,
@@ -130,7 +131,7 @@ static void write_measured(struct sampler *sampler, const struct measured_queue 
                 before->name.data ? before : &none, first);
 }
 
-/* What nothing happened in did nothing; of what has no place nobody knows. */
+/* A queue without changes did nothing; a queue without a place has no figures. */
 static void write_one(struct sampler *sampler, struct str name, struct buf *out)
 {
     static const struct measured_queue none = {0};

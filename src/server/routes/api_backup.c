@@ -1,8 +1,8 @@
 /* /v1/backup: a copy of the store while it runs, on a reader thread, so that neither the loop nor
  * the writer waits for the disk. The server writes only into backup_dir, a folder that the
- * configuration names and nobody else may write to, and only below a plain name: where a request
- * comes from is no right. GET says which file the store is, so that the command line can copy it
- * itself where the file system lets its user read it. Loop thread, but for the reads. */
+ * configuration names and other users may not write to, and only below a plain name: the origin of
+ * a request gives it no right. GET says which file the store is, so that the command line can copy
+ * it itself where the file system lets its user read it. Loop thread, but for the reads. */
 #include "server/api.h"
 #include "server/body.h"
 #include "server/server_int.h"

@@ -12,7 +12,7 @@
 #define CURSOR_EXECUTION 'x'
 #define CHUNK_FIRST 16                 /* of the largest results: 8 MiB */
 #define CHUNK_MAX 256
-#define PAGE_BYTES_ENOUGH (16u << 20)  /* a page ends early beyond this; the cursor goes on */
+#define PAGE_BYTES_ENOUGH (16u << 20)  /* a page ends early beyond this; the cursor continues */
 
 static int parse_filter(struct api_call *call, struct execution_filter *filter)
 {

@@ -261,7 +261,7 @@ static int parse_validate(struct api_call *call, struct recovery_request *reques
     return api_parse_method(&fields[1], call->arena, &request->method, &call->err);
 }
 
-/* A type with a validator: it is asked by whoever does that here, on a thread of its own. */
+/* For a type with a validator: the server asks it on a separate thread. */
 struct asking {
     struct recovery_request request; /* first: the call's ctx is this */
     struct recovery_question question;

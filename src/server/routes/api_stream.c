@@ -1,9 +1,10 @@
 /* GET /v1/stream: changes of tasks as server-sent events. Notes come from the queue's thread into a
- * bounded buffer below a mutex; the loop hands them to the readers. Who asks for it also gets
- * figures once a second. A reader that does not keep up misses events, of both kinds, and is told
- * how many as soon as it has room again (F-H18); one that takes nothing at all is dropped by the
- * connection. Who comes back with the id of the last event it saw gets those behind it, or learns
- * that they are gone; for that events are noted for a while after the last reader has left. */
+ * bounded buffer below a mutex; the loop hands them to the readers. A client that asks for them
+ * also gets figures once a second. A reader that does not keep up misses events, of both kinds, and
+ * learns how many as soon as it has room again (F-H18); one that takes nothing at all is dropped by
+ * the connection. Who comes back with the id of the last event it saw gets those behind it, or
+ * learns that they are gone; for that events are noted for a while after the last reader has
+ * left. */
 #include "server/api.h"
 #include "server/figures/sampler.h"
 #include "server/stream.h"
@@ -138,7 +139,7 @@ static void plan(struct stream *stream)
         loop_timer_stop(stream->timer);
 }
 
-/* The numbers of what nobody notes are not known: ids of before must not pass for later ones. */
+/* Changes that were not noted have no known numbers: earlier ids must not pass for later ones. */
 static void begin_notes(struct stream *stream)
 {
     pthread_mutex_lock(&stream->mutex);

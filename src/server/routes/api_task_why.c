@@ -29,7 +29,7 @@ static struct str member_of(const struct task_event *event, const char *key)
 }
 
 /* Of the newest pause: who, when and why. A task that ran was asked to pause first (an event says
- * so), and then given back by its worker: it was paused by whoever asked. */
+ * so), and then given back by its worker: the one who asked paused it. */
 static void find_pauser(const struct task_event *events, uint32_t count, struct arena *arena,
                         struct why_facts *facts)
 {

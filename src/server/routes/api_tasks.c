@@ -14,9 +14,9 @@
 #define CURSOR_TASK_OLDEST 'o' /* of the list with the oldest first */
 #define LIST_CHUNK_FIRST 16            /* of the largest tasks: 32 MiB */
 #define LIST_CHUNK_MAX 256
-#define LIST_BYTES_ENOUGH (16u << 20)  /* a page ends early beyond this; the cursor goes on */
-#define LOOK_US INT64_C(300000)        /* a page looks for words this long; the cursor goes on */
-#define ARRAY_BYTES_WHOLE ((size_t)96 << 20) /* beyond this array items are told in short */
+#define LIST_BYTES_ENOUGH (16u << 20)  /* a page ends early beyond this; the cursor continues */
+#define LOOK_US INT64_C(300000)        /* a page looks for words this long; the cursor continues */
+#define ARRAY_BYTES_WHOLE ((size_t)96 << 20) /* beyond this array items are shown in short */
 
 struct enqueue {
     struct enqueue_request request;
@@ -258,7 +258,7 @@ static char cursor_kind(const struct task_filter *filter)
     return filter->oldest_first ? CURSOR_TASK_OLDEST : CURSOR_TASK;
 }
 
-/* Where several stores are read as one, the cursor says for each where it goes on. */
+/* Where several stores are read as one, the cursor says for each where it continues. */
 static int parse_cursor(struct api_call *call, struct task_filter *filter)
 {
     uint32_t parts = call->server->store->parts;
@@ -384,8 +384,8 @@ static int read_list(struct api_call *call, struct store_reader *reader, struct 
     return 0;
 }
 
-/* Status, queue and type lead to their tasks; among those of the others some may have to be looked
- * at in vain. */
+/* Status, queue and type lead to their tasks; other filters may have to look at tasks that do not
+ * match. */
 static bool looks_for_few(const struct task_filter *filter)
 {
     return filter->tag.data || filter->user_id.data || filter->external_id.data ||

@@ -38,7 +38,7 @@ int api_tasks_parse_filter(struct api_call *call, struct task_filter *filter);
 void api_take_trace(const struct api_call *call, struct str *parent, struct str *state);
 int api_tasks_read_chunk(struct api_call *call, struct store_reader *reader, struct arena *scratch,
                          struct task_filter *filter, struct task **tasks, uint32_t *count);
-void api_tasks_pass(struct task_filter *filter, const struct task *task); /* go on behind it */
+void api_tasks_pass(struct task_filter *filter, const struct task *task); /* continue behind it */
 void api_tasks_write_cursor(struct api_call *call, const struct task_filter *filter, bool more);
 
 /* api_task_past.c: the same as it was at the time that call->ctx points to (int64_t). */

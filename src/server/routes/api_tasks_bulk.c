@@ -2,14 +2,14 @@
  * cancel the newest first, to retry the oldest, because a task is retried after those it depends
  * on. The filters are query parameters, and nothing else is: a body that says anything
  * is refused, because a filter that is passed over cancels everything. One call does so many at
- * most and replies with the cursor to go on from, so that the caller sees how far it is and can
- * stop; with dry_run it only counts. Each task is a request of its own to the queue, which
- * commits them together: what cannot be done to one stops no other, and what has left the status
- * meanwhile, such as a pending task that was claimed, is left alone. The cursor goes one way,
- * so that nothing is met twice whatever changes meanwhile. A failure that passes (a database that
- * is away, a server that stops) ends the call: it replies what was done so far and why it
- * stopped, and its cursor does not pass what is still to be done. Loop thread, but for read_some
- * (a reader's) and one_done (the queue's). */
+ * most and replies with the cursor to continue from, so that the caller sees its progress and can
+ * stop; with dry_run it only counts. Each task is a request of its own to the queue, which commits
+ * them together: what cannot be done to one stops no other, and what has left the status meanwhile,
+ * such as a pending task that was claimed, is left alone. The cursor goes one way, so that nothing
+ * is met twice whatever changes meanwhile. A failure that passes (a database that is away, a server
+ * that stops) ends the call: it replies what was done so far and why it stopped, and its cursor
+ * does not pass what is still to be done. Loop thread, but for read_some (a reader's) and one_done
+ * (the queue's). */
 #include "server/routes/api_tasks.h"
 
 #include "core/bounds.h"
@@ -102,7 +102,7 @@ static void take_chunk(struct bulk *bulk, const struct task *tasks, uint32_t cou
     bulk->left -= bulk->count;
 }
 
-/* Into bulk->places; a dry run only counts, and goes on until it has counted enough. */
+/* Into bulk->places; a dry run only counts, and continues until it has counted enough. */
 static int read_some(struct api_call *call, struct store_reader *reader, struct arena *scratch)
 {
     struct bulk *bulk = call->ctx;
@@ -126,8 +126,8 @@ static int read_some(struct api_call *call, struct store_reader *reader, struct 
 
 static int apply(struct api_call *call);
 
-/* Somebody who tries again later may succeed. A task that cannot be read is none of these: it would
- * hold up all behind it for ever. */
+/* A later retry may succeed. A task that cannot be read is none of these: it would hold up all
+ * behind it for ever. */
 static bool is_passing(enum err_code code)
 {
     return code == ERR_UNAVAILABLE || code == ERR_MEMORY || code == ERR_STORAGE ||
@@ -263,7 +263,7 @@ static int apply(struct api_call *call)
 
     if (!bulk->was_read) {
         bulk->stop = call->err;
-        if (call->err.code == ERR_NONE) /* nobody had the time to read */
+        if (call->err.code == ERR_NONE) /* no reader was free */
             err_set(&bulk->stop, ERR_UNAVAILABLE, "the server is busy with other reads; try again "
                     "in a moment");
     }
@@ -278,7 +278,7 @@ static int apply(struct api_call *call)
     return 0;
 }
 
-/* A status must be named: "all tasks" is nearly never what somebody means, and who does says so. */
+/* A status must be named: "all tasks" is hardly ever meant, and a caller who means it says so. */
 static int check_status(struct api_call *call, const struct bulk *bulk)
 {
     enum status from = bulk->filter.status;

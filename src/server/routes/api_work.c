@@ -18,7 +18,7 @@ static int reply_claim(struct api_call *call)
     return call_reply(call, 200);
 }
 
-/* Gives claimed tasks from `first` on back: nobody will run them under this lease. */
+/* Gives claimed tasks from `first` on back: they will not run under this lease. */
 static int release(struct api_call *call, uint32_t first)
 {
     const struct claim_request *claim = call->ctx;

@@ -1,7 +1,7 @@
 /* GET /v1/workflows/{id}: tasks that belong together, as a graph: all that carry this workflow_id,
  * or the task with this id, and from there on whatever depends on them, they depend on, they
- * spawned or were spawned by. Tasks are told in short; their payloads are asked for one by one. It
- * only reads. Loop thread, but for read_graph (a reader's). */
+ * spawned or were spawned by. Tasks are shown in short; clients ask for their payloads one by one.
+ * It only reads. Loop thread, but for read_graph (a reader's). */
 #include "server/routes/api_tasks.h"
 
 #include "base/json.h"
@@ -10,7 +10,7 @@
 
 #define NODES_MAX 1000
 #define CHILDREN_CHUNK 100
-#define EDGES_MAX 50000 /* looked at, from both ends: about a second, and more nobody can draw */
+#define EDGES_MAX 50000 /* looked at, from both ends: about a second, and more cannot be drawn */
 
 struct graph {
     struct api_call *call;

@@ -1,4 +1,4 @@
-/* The gate: whoever comes first, the one who waits goes through once it is open. */
+/* The gate: in either order, the waiting thread goes through once it is open. */
 #include "base/gate.h"
 
 #include <pthread.h>

@@ -1,5 +1,5 @@
-/* What the service manager is told: datagrams to the socket the environment names, and none where
- * it names none. */
+/* Messages to the service manager: datagrams to the socket the environment names, and none where it
+ * names none. */
 #include "base/notify.h"
 
 #include <setjmp.h>
@@ -48,7 +48,7 @@ static void words_arrive_one_datagram_each(void **state)
     assert_memory_equal(text, "READY=1\nSTATUS=serving", 22);
     assert_int_equal(recv(fd, text, sizeof text, MSG_DONTWAIT), 10);
     close(fd);
-    notify_send(&notify, "STOPPING=1"); /* nobody is there: no signal, no error */
+    notify_send(&notify, "STOPPING=1"); /* no listener: no signal, no error */
     notify_close(&notify);
 }
 

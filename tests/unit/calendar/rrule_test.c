@@ -128,7 +128,7 @@ static void d6_examples_of_the_standard_fire_as_it_says(void **state)
             assert_time(next_s + zone_offset_at(zone, next_s), at(rows[i].next[n]), rows[i].rule);
         }
         if (rrule_next(&rule, next_s, &next_s) == rows[i].ends)
-            fail_msg("%s: %s", rows[i].rule, rows[i].ends ? "goes on" : "ends");
+            fail_msg("%s: %s", rows[i].rule, rows[i].ends ? "continues" : "ends");
         arena_deinit(&arena);
     }
     zone_free(zone);

@@ -1,5 +1,5 @@
-/* Trace contexts (D10): what W3C calls valid, which trace a task belongs to, ids that everybody
- * computes alike, and spans as OTLP wants them. */
+/* Trace contexts (D10): what W3C calls valid, which trace a task belongs to, ids that all parts
+ * compute alike, and spans as OTLP wants them. */
 #include "core/span.h"
 
 #include <setjmp.h>
@@ -21,7 +21,7 @@ static void only_what_w3c_calls_valid_is_a_context(void **state)
     } rows[] = {
         {GOOD, GOOD},
         {"00-" TRACE "-" PARENT "-00", "00-" TRACE "-" PARENT "-00"},
-        {"00-" TRACE "-" PARENT "-ff", GOOD}, /* flags nobody knows yet are not passed on */
+        {"00-" TRACE "-" PARENT "-ff", GOOD}, /* unknown flags are not passed on */
         {"01-" TRACE "-" PARENT "-01", GOOD},
         {"cc-" TRACE "-" PARENT "-01-what-the-future-will-be", GOOD},
         {"cc-" TRACE "-" PARENT "-01.what", NULL},
@@ -131,7 +131,7 @@ static void handlers_get_the_span_of_their_attempt(void **state)
     uint8_t id[8];
 
     (void)state;
-    assert_true(str_is(trace_hand_on(&task, &off, space), GOOD)); /* nobody here has spans */
+    assert_true(str_is(trace_hand_on(&task, &off, space), GOOD)); /* this server has no spans */
     assert_null(trace_hand_on(&plain, &off, space).data);
     assert_true(trace_parse(trace_hand_on(&task, &on, space), &context));
     trace_span_id(&task.id, 7, SPAN_RUN, id);

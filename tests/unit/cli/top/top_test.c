@@ -156,7 +156,7 @@ static void a_server_without_history_is_shown_by_differences(void **state)
                      0);
     assert_int_equal(fx->snapshot.done_milli, 10000);
     assert_int_equal(fx->snapshot.failed_milli, 0);
-    assert_int_equal(fx->snapshot.enqueued_milli, -1); /* it was started anew in between */
+    assert_int_equal(fx->snapshot.enqueued_milli, -1); /* it was restarted in between */
     assert_int_equal(fx->snapshot.counts[TOP_QUEUES], 0);
     assert_non_null(strstr(draw(fx), "no queues yet"));
 }
@@ -321,7 +321,7 @@ static void keys_move_filter_and_ask(void **state)
     press(fx, "/sma\r");
     assert_true(str_is(top_view_selected(&fx->view, &fx->snapshot)->key, "small"));
     assert_null(strstr(draw(fx), "mail  "));
-    press(fx, "/llx\177"); /* goes on with what was there */
+    press(fx, "/llx\177"); /* continues with what was there */
     assert_string_equal(fx->view.filter, "small");
     press(fx, "\033");
     assert_string_equal(fx->view.filter, "");

@@ -202,7 +202,8 @@ static void d9_a_key_is_made_once_and_only_its_owner_may_read_it(void **state)
     sign_key_free(key);
     sign_key_free(again);
     assert_int_equal(chmod(path, 0644), 0);
-    assert_int_equal(sign_key_load(path, false, &key, &err), 0); /* and nobody else may any more */
+    assert_int_equal(sign_key_load(path, false, &key, &err), 0); /* and other users may not any
+                                                                  * more */
     sign_key_free(key);
     assert_int_equal(stat(path, &info), 0);
     assert_int_equal(info.st_mode & 0777, 0600);

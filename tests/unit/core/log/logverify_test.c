@@ -269,7 +269,7 @@ static void j5_lines_of_two_executions_that_are_swapped_are_named(void **state)
     assert_int_equal(model->findings, 2);
 }
 
-/* F-J5: whoever makes the hashes again has not the key. */
+/* F-J5: an attacker who makes the hashes again does not have the key. */
 static void j5_a_chain_made_again_is_not_the_signed_one(void **state)
 {
     struct model *model = given(state);
@@ -286,7 +286,7 @@ static void j5_an_added_line_is_named(void **state)
 {
     struct model *model = given(state);
 
-    add_lines(model, 3, 1); /* nobody noted it */
+    add_lines(model, 3, 1); /* no note of it */
     assert_found(model, "log", 3, 6);
     model->pending[model->pending_count++] = head_of(model, 3);
     assert_int_equal(verify(model), 0);
@@ -648,7 +648,7 @@ static void j5_nothing_may_follow_a_closed_chain(void **state)
     add_record(model, &anchor, &item, 1);
     assert_int_equal(verify(model), 0);
     add_lines(model, 1, 1);
-    record_heads(model, 1, 1); /* whoever signs that */
+    record_heads(model, 1, 1); /* even if that is signed */
     assert_found(model, "log", 1, 4);
     assert_non_null(strstr(model->detail, "after its execution ended"));
 }
@@ -725,7 +725,7 @@ static void j5_lines_from_before_are_those_that_were_named(void **state)
     assert_found(model, "log", 1, 2);
 }
 
-/* Without the key nobody knows whose a note is: for a moment it is believed. */
+/* Without the key the author of a note is unknown: for a moment it is believed. */
 static void j5_a_line_may_wait_for_its_record_only_for_a_while(void **state)
 {
     struct model *model = given(state);

@@ -408,7 +408,7 @@ static void f_h10_three_days_of_minutes_are_not_walked_through(void **state)
 static void d4_within_the_grace_all_fire_and_beyond_it_the_policy_decides(void **state)
 {
     const struct late_row rows[] = {
-        /* on time: one, and nobody is late */
+        /* on time: one, and none is late */
         {EVERY_MINUTE, RULE(SKIP, 60, 100), "2027-05-01 10:30Z", "2027-05-01 10:30Z", 1,
          "2027-05-01 10:30Z", "2027-05-01 10:30Z", "2027-05-01 10:31Z", false, 2},
         /* not due */
@@ -447,8 +447,8 @@ static void d4_within_the_grace_all_fire_and_beyond_it_the_policy_decides(void *
         check_late(*state, &rows[i], i);
 }
 
-/* The zone's rules changed after it was planned: what was promised is kept, and it goes on by the
- * new ones. */
+/* The zone's rules changed after it was planned: the promised instant is kept, and the new rules
+ * apply after it. */
 static void a_stored_instant_fires_even_where_the_plan_has_none(void **state)
 {
     const struct late_row rows[] = {

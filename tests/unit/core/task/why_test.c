@@ -1,4 +1,4 @@
-/* Why a task does not run (core/why): for every reason one row of facts, which reason is told first,
+/* Why a task does not run (core/why): for every reason one row of facts, which reason comes first,
  * what else holds, and words its sentence must have; and that all of it is JSON. */
 #include "base/clock.h"
 #include "base/json.h"
