@@ -257,7 +257,7 @@ struct purge_request {
     uint32_t removed; /* out */
 };
 
-/* What is counted since the start; those of all writers and stores are added up. */
+/* Counts since the start, summed over all writers and stores. */
 enum engine_total {
     TOTAL_ENQUEUED,
     TOTAL_CLAIMED,

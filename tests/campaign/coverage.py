@@ -22,7 +22,7 @@ def run(ledger, say):
     for line in done.stdout.splitlines()[-20:]:
         say(line)
     if done.returncode == 1:
-        raise SystemExit("the tests fail in the coverage build; mend them first")
+        raise SystemExit("the tests fail in the coverage build; fix them first")
     add(ledger)
 
 

@@ -1,6 +1,6 @@
 """Part `differential` of the fault campaign: walks of tests/postgres/operations.py with seeds of their own, both stores in
 lockstep, every answer checked against openapi.json and by the oracle of the status machine. A row of the ledger is one
-database with several walks; what differs is a finding with its seed, and the next walk goes on."""
+database with several walks; a difference is a finding with its seed, and the next walk starts."""
 import os
 import random
 import sys

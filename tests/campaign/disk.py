@@ -194,7 +194,7 @@ def report(ledger):
              "retention with its archive, checkpoints, starts) whose every acknowledged word is "
              "remembered. Afterwards the store is opened, verified, and compared word by word: "
              "what was acknowledged is there, what was refused is not, a request is there as a "
-             "whole or not at all, and it goes on.", ""]
+             "whole or not at all, and it keeps working.", ""]
     if images:
         points = sum(row.get("sync_points", 0) for row in images)
         lines += [f"**Power (F-D13).** {ledger.total(NAME, 'images', kind='F-D13'):,} different "

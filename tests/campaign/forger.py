@@ -1,7 +1,8 @@
-"""Somebody who can write everything in a store, knows every format and makes every hash again that
-needs no key. What he has not is the log key, and the anchor file. `Stand` is a store with logs that
-a server made; `Case` is a copy of it that he changes, that a server serves with the key afterwards,
-and that is verified with nothing but the public key and the anchor file. On SQLite and PostgreSQL."""
+"""An attacker who can write everything in a store, knows every format and makes every hash again
+that needs no key, but has neither the log key nor the anchor file. `Stand` is a store with logs
+that a server made; `Case` is a copy of it that he changes, that a server serves with the key
+afterwards, and that is verified with nothing but the public key and the anchor file. On SQLite and
+PostgreSQL."""
 import collections
 import contextlib
 import hashlib
@@ -87,7 +88,7 @@ class Sqlite:
         pass
 
     def verified(self, store, folder):
-        """Where nobody has put a key beside it."""
+        """Without a key beside it."""
         copy = os.path.join(folder, "alone.db")
         for suffix in ("", "-wal"):
             pathlib.Path(copy + suffix).unlink(missing_ok=True)
@@ -277,7 +278,7 @@ class Case:
         for name in ("key", "anchor"):
             shutil.copy(os.path.join(stand.folder, name), self.folder)
         self.statements = []
-        self.deleted = []  # tasks that somebody deletes while it is served, not knowing
+        self.deleted = []  # tasks that a user deletes while it is served, not knowing
         self.load()
 
     def close(self):

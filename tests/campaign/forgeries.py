@@ -195,7 +195,7 @@ def change_line_id(case, execution, rng):
 
 
 def other_task(case, execution, rng):
-    """One that somebody is about to delete."""
+    """One that a user is about to delete."""
     other = case.tasks[rng.choice(case.silent)]
     case.put("UPDATE execution_rows SET task = (SELECT task FROM task_states WHERE id = "
              f"{case.uid(other)}) WHERE id = {case.uid(execution)}")
@@ -209,7 +209,7 @@ def lines_of_silent(case, execution, rng):
 
 
 def follow_held(case, execution, rng):
-    """A line in the name of a run under way, which then goes on."""
+    """A line in the name of a run under way, which then continues."""
     lines = case.runs[execution]
     if rng.random() < 0.5:
         append_without_note(case, execution, rng)
@@ -238,7 +238,7 @@ MAY_WAIT = ("lines_of_silent", "follow_held")
 # ---- on the whole store: any finding will do ----
 
 def own_record(case, rng, kind, items):
-    """By somebody who has a key, but not this one; or unsigned."""
+    """Signed with another key, or unsigned."""
     serial, before, text = case.rows("SELECT serial, record_hash, record FROM log_anchors ORDER BY "
                                      "serial DESC LIMIT 1")[0]
     record = json.loads(text)
@@ -284,7 +284,7 @@ def move_since(case, rng):
 
 
 def forget_key(case, rng):
-    """No record and no key: a store that begins, with lines that somebody chose."""
+    """No record and no key: a new store, with lines that the attacker chose."""
     case.put("DELETE FROM log_anchors", "DELETE FROM store_info WHERE name = 'log_public_key'",
              "UPDATE log_heads SET mac = ''")
     change(case, rng.choice(case.ended), rng)
@@ -438,7 +438,7 @@ def unsigned_round(stand, rng, row):
 
 
 def untouched(stand, row):
-    """A server that serves it, and nobody else: nothing may be found."""
+    """Only a server serves it, without an attack: nothing may be found."""
     case = forger.Case(stand)
     try:
         case.serve(goes_on(case))
@@ -484,7 +484,7 @@ def summary(ledger):
     done, found = ledger.total(NAME, "attacks"), ledger.total(NAME, "found")
     if not done:
         return []
-    return [("F-J5, F-J6, F-J7, F-J8, D9", f"{done:,} attacks on logs by somebody who writes "
+    return [("F-J5, F-J6, F-J7, F-J8, D9", f"{done:,} attacks on logs by an attacker who writes "
              "everything in the store (SQLite, PostgreSQL) and makes every hash again, before and "
              "after a server with the key, verified with the public key and the anchor file",
              f"not found {done - found}, false alarms on {ledger.total(NAME, 'untouched'):,} "

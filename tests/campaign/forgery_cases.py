@@ -1,6 +1,6 @@
-"""Tests about the logs of a store that somebody writes to who has every right but the log key (F-J5,
-F-J8, D9): what he adds is never believed, what he makes old stays. The same on every store; a class
-of tests names the dialect."""
+"""Tests about the logs of a store that an attacker writes to who has every right but the log key
+(F-J5, F-J8, D9): added lines are never believed, lines made old stay. The same on every store; a
+class of tests names the dialect."""
 import json
 import random
 import uuid
@@ -114,7 +114,8 @@ class ForgeryCases:
         self.assertNotIn("log lines from before the key", report["checked"])
 
     def test_d9_a_store_without_records_is_adopted_once_and_in_the_open(self):
-        """As one from before there was a key; without an anchor file nobody can know better."""
+        """As one from before there was a key; without an anchor file there is no way to know
+        better."""
         case = self.case()
         case.forget_records()
         case.apply()

@@ -1,6 +1,6 @@
 """Part of the fault campaign: every parser of outside bytes under libFuzzer with ASan and UBSan,
 half an hour each. Works in slices of five minutes, one process at a time, so that
-it can be interrupted and goes on where the ledger ends; when a target has its time, what reached
+it can be interrupted and continues where the ledger ends; when a target has its time, what reached
 new code is boiled down into tests/fuzz/corpus/NAME, which `make test` replays.
 
     python3 tests/campaign/fuzzing.py [--minutes 30] [--targets json,http] [--ledger FILE]
@@ -169,7 +169,7 @@ def run(ledger, say, minutes=MINUTES_GOAL, only=None):
         if not (folder / f"{target}_fuzz").exists():
             say(f"{target}: not built in {folder}, left out")
         elif not run_target(ledger, say, target, folder, minutes * 60):
-            say(f"{target}: stopped; mend what was found, then run this again")
+            say(f"{target}: stopped; fix what was found, then run this again")
 
 
 def sums(ledger, target):

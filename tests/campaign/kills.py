@@ -144,7 +144,7 @@ def sample_default_lease(server, marks, workers):
         return [m for m in kill_workers.read_marks(marks) if m.what == "start"]
 
     crash_harness.wait_until(lambda: len(started()) == SAMPLES, 30, "all samples to run")
-    server.kill()  # nobody's task is run again for this
+    server.kill()  # no task is run again for this
     client.close()
     server.start("--listen", f"127.0.0.1:{port}", **start)
     victims = workers[0:6] + workers[SAMPLES // 2:SAMPLES // 2 + 6]

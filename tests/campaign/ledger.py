@@ -1,5 +1,5 @@
 """The ledger of a campaign: one JSON line for every piece of work that was done, with its seed,
-its counts and what was found. A campaign that is started again reads it and goes on where it
+its counts and what was found. A campaign that is started again reads it and continues where it
 stopped; the report is made of it and of nothing else."""
 import datetime
 import json

@@ -135,7 +135,7 @@ PR_SET_PDEATHSIG = 1
 
 
 def on_its_own():
-    """For a child process: Ctrl-C is for the campaign alone, but nobody outlives the campaign."""
+    """For a child process: Ctrl-C is for the campaign alone, but no child outlives the campaign."""
     os.setpgrp()
     LIBC.prctl(PR_SET_PDEATHSIG, signal.SIGKILL)
 
@@ -268,7 +268,7 @@ def felt(address, seconds):
 
 
 def until_closed():
-    """Set when nobody wants this process any more."""
+    """Set when this process is no longer needed."""
     over = threading.Event()
 
     def watch():

@@ -53,7 +53,7 @@ def same_key(scale, say):
         for wire in wires:
             wire.close()
     if statuses.count(201) != 1 or statuses.count(200) != count - 1 or tasks != 1:
-        findings.append(f"{statuses.count(201)} were told 201, {tasks} tasks are stored")
+        findings.append(f"{statuses.count(201)} got 201, {tasks} tasks are stored")
     return {"result": f"{tasks} task, {count} equal answers in {seconds:.2f} s",
             "figures": {"clients": count, "tasks": tasks, "seconds": round(seconds, 3)},
             "findings": findings}

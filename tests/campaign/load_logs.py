@@ -1,5 +1,6 @@
-"""Load by searches in large logs (F-H20): each request gets its second and a cursor to go on from, finds
-what is there, ends when its client leaves, and holds up no other request. load.py runs it."""
+"""Load by searches in large logs (F-H20): each request gets its second and a cursor to continue
+from, finds what is there, ends when its client leaves, and holds up no other request. load.py runs
+it."""
 import contextlib
 import threading
 import time
@@ -10,7 +11,7 @@ from load_volumes import claim, element, report
 
 LINE_BYTES = 12000
 LINES_AT_ONCE = 500
-SEARCHERS = 4     # that go on
+SEARCHERS = 4     # that keep searching
 LEAVERS = 30      # that ask and hang up
 BUDGET_MS = 1000
 SLACK_MS = 500    # for the step that is under way when the second is over, and for the answer
@@ -96,7 +97,7 @@ def crowd(site, task_id, seconds):
 
 
 def busy_ms(site):
-    """Processor time of the server within one second in which nobody asks for anything."""
+    """Processor time of the server within one second without requests."""
     before = cpu_us(site.pid)
     time.sleep(1)
     return (cpu_us(site.pid) - before) / 1000

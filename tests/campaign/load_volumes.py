@@ -11,7 +11,7 @@ import time
 from load_clients import Probe, Site, felt, ms, peak_mb, percentile, rss_mb
 from load_crowds import PROBE_S, Piece, felt_text, ratio, wait_for
 
-STALL_MS = 1000  # nobody waits longer for somebody else's large request
+STALL_MS = 1000  # no client waits longer for another one's large request
 
 
 def element(task, op, **fields):
@@ -75,7 +75,7 @@ def children(scale, say):
         there = site.stats()["counts"]["pending"]
         if (there - count // 2) % 1000:
             findings.append(f"{there} children are there after the kill: part of a chunk")
-        say(f"killed with {there} of {count} children; all of them are told again")
+        say(f"killed with {there} of {count} children; all of them are sent again")
         began = time.monotonic()
         spawn(wire, parent, 0, count)
         all_s = time.monotonic() - began

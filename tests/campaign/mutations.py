@@ -1,8 +1,8 @@
 """Part `mutations` of the fault campaign: a store with logs, checkpoints and an anchor file, changed
 by SQL in one random way, again and again, each time in a fresh copy; `perdura verify` must find every
-change and name the execution (F-J5 to F-J8, V7). Whoever forges here knows how hashes are made, and
-makes them again where that helps; what he has not is the key. Between the changes copies that nobody
-touched must be found whole."""
+change and name the execution (F-J5 to F-J8, V7). The forger knows how hashes are made and makes
+them again where that helps, but does not have the key. Between the changes, untouched copies must
+be found whole."""
 import collections
 import hashlib
 import json
@@ -125,7 +125,7 @@ class Base:
         return self.verify("--logs", "--anchor", self.anchor)
 
 
-# ---- the chain, made again by whoever forges ----
+# ---- the chain, made again by the forger ----
 
 def field(data):
     return (2 ** 64 - 1 if data is None else len(data)).to_bytes(8, "big") + (data or b"")
@@ -261,7 +261,7 @@ def delete_front(base, db, rng):
 
 
 def delete_task(base, db, rng):
-    """With all that belongs to it, as somebody would who knows the tables."""
+    """With all that belongs to it, as an attacker who knows the tables would."""
     execution = rng.choice(list(base.runs))
     task, = db.execute("SELECT task FROM execution_rows WHERE id = ?", (execution,)).fetchone()
     task_id, lane = db.execute("SELECT id, lane FROM task_states WHERE task = ?", (task,)).fetchone()
@@ -560,8 +560,8 @@ def report(ledger):
     for row in rows:
         kinds.update(row["kinds"])
     lines = ["## Changes of logs and checkpoints", "",
-             "One change per copy of a store, by SQL, by somebody who knows the tables and makes "
-             "hashes again where that helps, but has not the key. Found means: exit code 1, and the "
+             "One change per copy of a store, by SQL, by an attacker who knows the tables and makes "
+             "hashes again where that helps, but does not have the key. Found means: exit code 1, and the "
              "execution is named where it is one.", "", "| change | times |", "|---|---:|"]
     lines += [f"| {kind.replace('_', ' ')} | {count:,} |" for kind, count in sorted(kinds.items())]
     return "\n".join(lines + ["", f"Found {ledger.total(NAME, 'found'):,} of "

@@ -1,6 +1,6 @@
 """What the PostgreSQL parts of the fault campaign share: several nodes on one schema, clients that
 talk to whichever node answers, and what the store is held to while they run and at the end. The
-clients and their memory of what they were told are those of the kill loop (tests/crash)."""
+clients and their memory of the answers are those of the kill loop (tests/crash)."""
 import collections
 import json
 import os

@@ -134,7 +134,8 @@ def summary(ledger):
             f"promised), synchronous {total(ledger, 'gone', 'sync')}; leases valid twice "
             f"{total(ledger, 'leases_twice', 'async', 'sync')}"))
     for row in latest_scenes(ledger):
-        lines.append((row["scene"], row["what"], row["result"]))
+        what = pg_scenes.SCENES.get(row["scene"], (row["what"], None))[0]
+        lines.append((row["scene"], what, row["result"]))
     return lines
 
 
@@ -153,7 +154,7 @@ def report(ledger):
                 words[row["kind"], field] += value
     lines = [
         "## PostgreSQL and several nodes", "",
-        "Three nodes with a pool each, two producers, three HTTP workers and somebody who cancels; "
+        "Three nodes with a pool each, two producers, three HTTP workers and a user who cancels; "
         "plain, failing, checkpointing and fan-out tasks, dependencies, callbacks, archive and "
         f"retention; leases of {pg_rounds.LEASE_MS} ms. Clients go to whichever node answers and "
         "repeat what was not answered. While it runs and at the end every acknowledged enqueue, "
@@ -165,7 +166,7 @@ def report(ledger):
         f"{words['kills', 'kills at points']:,} |",
         "| leaders among those killed or stopped / leaders in all | "
         f"{words['kills', 'leaders killed or stopped']:,} / {words['kills', 'leaders']:,} |",
-        f"| nodes stopped longer than their lease, then going on | {words['kills', 'stops']:,} |",
+        f"| nodes stopped longer than their lease, then continued | {words['kills', 'stops']:,} |",
         "| database restarts: fast / immediate / kill -9 of the postmaster | "
         + " / ".join(f"{words['restarts', how]:,}" for how in pg_rounds.Restarts.HOWS) + " |",
         f"| connections ended by pg_terminate_backend | {words['restarts', 'terminated']:,} |",
@@ -205,7 +206,7 @@ def times(ledger):
     lines.append(f"| the database accepts connections again | each node takes a task | "
                  f"{len(back)} | {percentiles(back)} |")
     back = samples(ledger, "nets", "back_ms")
-    lines.append(f"| a network heals | work goes on | {len(back)} | {percentiles(back)} |")
+    lines.append(f"| a network heals | work continues | {len(back)} | {percentiles(back)} |")
     return lines + [""]
 
 
@@ -219,7 +220,7 @@ def promotions(ledger):
         "What an asynchronous standby had not received is gone with the old primary; that window "
         "is PostgreSQL's replication lag, here made long on purpose. What is promised is what "
         "comes after: nodes notice the new timeline, forget what they knew, void every lease of "
-        "before (`stale_lease`), and go on; no lease token is given twice. With a synchronous "
+        "before (`stale_lease`), and continue; no lease token is given twice. With a synchronous "
         "standby nothing is gone.", "",
         "| | asynchronous | synchronous |", "|---|---:|---:|",
         "| promotions | " + " | ".join(f"{len(ledger.rows(NAME, kind=k))}"

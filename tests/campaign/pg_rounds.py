@@ -31,7 +31,8 @@ SOURCE_OF_DOUBT = ("sent", "reset")  # cuts whose outcome only the database know
 
 class Kills(Round):
     """F-A1-A19 among several nodes, F-B5, F-B10, F-B11, F-F1, F-F3: nodes are killed, leaders more
-    often than others, also several at once; some are stopped longer than their lease and go on."""
+    often than others, also several at once; some are stopped longer than their lease and then
+    continue."""
 
     def __init__(self, seed, postgres, kills):
         super().__init__(seed, postgres, [postgres.port] * NODES)
@@ -67,7 +68,7 @@ class Kills(Round):
 
     def hit(self, i):
         how = self.rng.random()
-        if how < 0.12:  # goes on, and must have noticed (F-B5)
+        if how < 0.12:  # continues, and must have noticed (F-B5)
             self.nodes.freeze(i)
             time.sleep(LEASE_S * self.rng.uniform(1.1, 2))
             self.nodes.thaw(i)
@@ -217,7 +218,7 @@ class Cuts(Proxied):
             kinds = ("write", "settle") if self.rng.random() < 0.3 else ("write",)
             proxy.arm(how, kinds, times)
             if not proxy.wait_cut(before + times, 5):
-                self.counts["waited in vain"] += 1
+                self.counts["cuts that did not come"] += 1
             proxy.pass_on()
             if self.rng.random() < 0.1:
                 self.counts["connections cut at any moment"] += self.rng.choice(self.proxies).cut()

@@ -153,7 +153,7 @@ def conflicts(_scale, find):
 
 
 class Flapping(pg_rounds.Round):
-    """Whoever leads loses it at once."""
+    """The leader loses its lease at once."""
 
     def work(self):
         while self.counts["flaps"] < 60 and not self.told.findings:
@@ -212,7 +212,7 @@ def pooled(_scale, find):
 
 # ---- networks ----
 
-@scene("F-E7", "the network of the leader falls silent: packets vanish, nobody is told")
+@scene("F-E7", "the network of the leader falls silent: packets vanish without an error")
 @in_cluster(Proxied, 3, "--lease", "30s")
 def silent_network(cluster, scale, find):
     noticed, took_over, back = [], [], []
@@ -231,7 +231,7 @@ def silent_network(cluster, scale, find):
         other.complete(f"w{turn}", held)
         noticed.append(refused.result(60))
         if cluster.leader() == leader:
-            find("the node that nobody hears leads")
+            find("the node that is cut off leads")
         cluster.proxies[leader].pass_on()
         back.append(until(lambda n=node: n.request("POST", "/v1/tasks", {
             "type": "t", "queue": "other"}).status == 201, 40, "service again"))
@@ -244,7 +244,7 @@ def silent_network(cluster, scale, find):
         find(f"another node led after {max(took_over):.1f} s")
     return (f"{len(noticed)} times: another node leads after {ms(took_over)} (lease 2 s); the "
             f"silence was noticed after {ms(noticed)}; service {ms(back)} after it ended; the "
-            "worker went on elsewhere under the same lease", {"holes": len(noticed)})
+            "worker continued elsewhere under the same lease", {"holes": len(noticed)})
 
 
 def refusal_after(node, began):
@@ -257,7 +257,7 @@ def refusal_after(node, began):
     return time.monotonic() - began
 
 
-@scene("F-F4", "the leader's writing connection falls silent, its renewals go on")
+@scene("F-F4", "the leader's writing connection falls silent, its renewals continue")
 @in_cluster(Proxied, 3)
 def silent_writer(cluster, _scale, find):
     leader = cluster.wait_leader()
@@ -292,7 +292,7 @@ def deaf_nodes(cluster, scale, find):
         if found["id"] != task["id"]:
             find("another task was claimed")
     if max(waits) > 1.5:
-        find(f"work nobody told of was found after {max(waits):.2f} s")
+        find(f"work without a hint was found after {max(waits):.2f} s")
     return f"work was found by looking, after {ms(waits)}", {"tries": len(waits)}
 
 
@@ -343,7 +343,7 @@ def no_connections(cluster, _scale, find):
     while len(fillers) < 24:
         fillers.append(startup(port))
     done = 0
-    end = time.monotonic() + 6  # three leases: heartbeats and leadership go on
+    end = time.monotonic() + 6  # three leases: heartbeats and leadership continue
     leader = cluster_leader_by_api(a)
     while time.monotonic() < end:
         task = b.enqueue()
@@ -382,7 +382,7 @@ class Session:
         self.process.wait()
 
 
-@scene("F-E17", "somebody's open transaction holds the rows of running and of waiting tasks")
+@scene("F-E17", "another session's open transaction holds the rows of running and of waiting tasks")
 @in_cluster(Cluster, 2, "--lease", "30s")
 def foreign_lock(cluster, _scale, find):
     a, b = cluster.nodes
@@ -535,7 +535,7 @@ def claim_all(node, worker, count):
 
 # ---- nodes ----
 
-@scene("F-F2", "the leader is told to end (SIGTERM)")
+@scene("F-F2", "the leader gets SIGTERM")
 @in_cluster(Cluster, 3, "--leader-lease", "30s")
 def resigning(cluster, scale, find):
     times = []

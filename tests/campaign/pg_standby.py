@@ -1,6 +1,7 @@
 """A standby takes over (F-E5, F-E14): nodes under load, the primary killed, its standby promoted,
-and the nodes go on there. Replication goes through a proxy of its own that falls silent before the
-primary dies, so that an asynchronous standby lacks the last commits; a synchronous one lacks none.
+and the nodes continue there. Replication goes through a proxy of its own that falls silent before
+the primary dies, so that an asynchronous standby lacks the last commits; a synchronous one lacks
+none.
 
     python3 tests/campaign/pg_standby.py async|sync SEED
 """
@@ -118,7 +119,7 @@ class Promotion(pg_rounds.Proxied):
         for proxy in self.proxies:
             proxy.refuse()
         self.nodes.postgres.stop(signal.SIGQUIT)
-        self.target.over.set()  # what clients were told is what it is
+        self.target.over.set()  # what clients know is final now
         for thread in self.threads:
             thread.join(pg_load.ANSWER_S + 10)
         self.standby.proxy.refuse()
@@ -134,7 +135,7 @@ class Promotion(pg_rounds.Proxied):
         self.wait_back(time.monotonic())
 
     def use_replica(self):
-        """F-E14: what still follows its primary is read by nobody who decides."""
+        """F-E14: no node that decides reads what still follows its primary."""
         end = time.monotonic() + 1
         while time.monotonic() < end:
             for i in range(pg_rounds.NODES):

@@ -159,7 +159,7 @@ class Round:
         if not self.findings:
             shutil.rmtree(self.folder, ignore_errors=True)
 
-    # Requests; tried again while nobody answers.
+    # Requests; retried while the server does not answer.
 
     def call(self, method, path, body=None):
         deadline = time.monotonic() + 60
@@ -177,7 +177,7 @@ class Round:
             except (OSError, http.client.HTTPException):
                 self.revive()
             if time.monotonic() > deadline:
-                raise RuntimeError(f"{method} {path}: nobody answers")
+                raise RuntimeError(f"{method} {path}: no answer")
             time.sleep(0.02)
 
     def revive(self):
@@ -331,7 +331,7 @@ class Round:
         self.check_entries(task)
 
     def measure(self, lines, start):
-        """From the kill of whoever ran the attempt before to this start."""
+        """From the kill of the process that ran the attempt before to this start."""
         before = [line for line in lines if line["attempt"] == start["attempt"] - 1]
         if not before:
             return
@@ -361,13 +361,13 @@ class Round:
 
 
 class Pool(Round):
-    """The server runs the handlers itself: whoever kills it kills them."""
+    """The server runs the handlers itself: killing it kills them."""
     pool = OPEN + 4
 
 
 class Lease(Round):
-    """All workers are killed at once, again and again, and nothing else: what they ran goes on when
-    their lease is over (F-A19)."""
+    """All workers are killed at once, again and again, and nothing else: what they ran continues
+    when their lease is over (F-A19)."""
     lease_s = DEFAULT_LEASE_S
     poisonous = False
 
@@ -390,7 +390,7 @@ class Lease(Round):
         super().check()
         late = [ms for ms in self.waits_ms if ms > 1000 * (self.lease_s * 7 / 6 + SLACK_S)]
         if late:
-            self.find(f"some went on only after {max(late)} ms")
+            self.find(f"some continued only after {max(late)} ms")
 
 
 class Quick(Lease):

@@ -1,5 +1,5 @@
 """A careful handler for the campaign of recovery: does its steps one after the other, each as one line
-in a file, and goes on to the next only when the checkpoint behind it is stored.
+in a file, and starts the next only when the checkpoint after it is stored.
 
     recovery_handler.py FILE SERVER-PORT-FILE    (task on stdin, control lines on descriptor 3)
 
@@ -25,7 +25,7 @@ def write(**fields):
 
 
 def shown():
-    """The task as the server has it; while nobody answers, nobody knows."""
+    """The task as the server has it; unknown while the server does not answer."""
     try:
         connection = http.client.HTTPConnection("127.0.0.1", int(open(port_path).read()),
                                                 timeout=5)
@@ -39,7 +39,7 @@ def shown():
 
 write(what="start", resumed=checkpoint.get("name"))
 if payload.get("poison"):
-    while shown().get("status") != "running":  # or nobody could know that it was this one
+    while shown().get("status") != "running":  # or the server could not know that it was this one
         time.sleep(0.005)
     os.kill(int(task["worker_id"].rsplit("-", 2)[-2]), signal.SIGKILL)
     time.sleep(60)

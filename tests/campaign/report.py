@@ -20,7 +20,7 @@ INVARIANTS = """| | |
 | V6 | a dependent or parent is released once, when all it waits for has ended |
 | V7 | every event of a task is in its history, in order |"""
 
-# What no part can say of itself, since nobody tested it.
+# What no part can say of itself, since no part tests it.
 NEVER_TESTED = (
     "real power loss: the shim drops and reorders what was not synced, disks may do worse",
     "suspend and resume of the machine (F-B7): only stopped processes, which look the same to the "
@@ -80,7 +80,7 @@ def head(ledger, parts):
     return [
         "# Faults", "",
         f"Written {today} by `make faults` from its ledger ({len(rows):,} lines, run {span}); "
-        "started again, it goes on where it stopped. The codes are explained in "
+        "started again, it continues where it stopped. The codes are explained in "
         "[requirements.md](requirements.md).", "",
         f"**What is promised.** {PROMISES}", "",
         f"Machine: {machine()}; SQLite {sqlite3.sqlite_version}. Commits: "
@@ -118,26 +118,33 @@ def not_tested(ledger, parts):
 
 
 def found_by_people():
-    """The lines of reports/found.md, which people write."""
+    """The items of reports/found.md, which people write; an item may continue on indented lines."""
     path = os.path.join(os.path.dirname(__file__), "..", "..", "reports", "found.md")
+    items = []
     with open(path, encoding="utf-8") as lines:
-        return [line.rstrip() for line in lines if line.startswith("- ")]
+        for line in lines:
+            if line.startswith("- "):
+                items.append(line.rstrip())
+            elif items and line.strip():
+                items[-1] += " " + line.strip()
+    return items
 
 
 def settled(ledger, parts):
     """Findings of earlier runs and of people that are none any more, and why."""
-    told = [f"- {row['part']} at {row['commit']}, {word}: {row[word]}"
-            for row in rows_of(ledger, parts) for word in ("mended", "explained") if row.get(word)]
+    told = [f"- {row['part']} at {row['commit']}, {word}: {row[key]}"
+            for row in rows_of(ledger, parts)
+            for key, word in (("mended", "fixed"), ("explained", "explained")) if row.get(key)]
     told += found_by_people()
     return ["## Found on the way", "", *told, ""] if told else []
 
 
 def write(ledger, parts):
-    """The whole page, markdown: first what everybody reads, then the details of each part."""
+    """The whole page, markdown: first the overview, then the details of each part."""
     lines = head(ledger, parts) + table(ledger, parts)
     lines += ["After every fault these must hold:", "", INVARIANTS, ""]
     lines += findings(ledger, parts) + settled(ledger, parts) + not_tested(ledger, parts)
-    lines += ["---", "", "From here on the details of each part, for whoever wants to know exactly.",
+    lines += ["---", "", "The rest of this page has the details of each part.",
               ""]
     for part in parts:
         text = section(part, "report", ledger)

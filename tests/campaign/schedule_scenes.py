@@ -51,7 +51,7 @@ def one(ids):
 
 
 class Clock:
-    """The wall clock of whoever is started with its environment (wall_clock.c)."""
+    """The wall clock of programs started with its environment (wall_clock.c)."""
 
     def __init__(self, folder, offset_s=0):
         library = os.path.join(folder, "wall_clock.so")
@@ -147,7 +147,7 @@ def clock_set(find):
         harness.wait_until(lambda: len(server.fires(ticks)) > len(fired), 90,
                            "instants of the hour that was jumped over, which never fired")
         new = [at for at in server.fires(ticks) if at not in fired]
-        if server.tasks(ticks) > len(server.fires(ticks)):  # read after: they go on
+        if server.tasks(ticks) > len(server.fires(ticks)):  # read after: they keep firing
             find("set back: instants fired twice")
         if [at for at in new if at > server.clock.now_us()]:
             find("set back: instants of the future fired")
@@ -236,7 +236,7 @@ def zone_vanishes(find):
                 lambda: server.expect(200, "GET", f"/v1/schedules/{paris}")["error"], 60,
                 "an error at the schedule")
             fired = len(server.fires(tokyo))
-            harness.wait_until(lambda: len(server.fires(tokyo)) > fired + 2, 20, "Tokyo goes on")
+            harness.wait_until(lambda: len(server.fires(tokyo)) > fired + 2, 20, "Tokyo to fire again")
             shutil.copy(os.path.join(ZONEINFO, "Europe/Paris"), os.path.join(zones, "Europe/Paris"))
             fired = len(server.fires(paris))
             harness.wait_until(lambda: len(server.fires(paris)) > fired + 1, 60, "Paris again")
@@ -249,7 +249,7 @@ def zone_vanishes(find):
                                ["next_fire_at"] != before, 60, "the changed zone")
     finally:
         shutil.rmtree(zones, ignore_errors=True)
-    return f"its schedule says '{error}', others go on; back by itself; changes are noticed", {}
+    return f"its schedule says '{error}', others continue; back by itself; changes are noticed", {}
 
 
 def many_schedules(server, job, count, fields):
@@ -278,7 +278,7 @@ def at_text(seconds):
 
 
 @scene("F-H9", f"{MANY:,} schedules at one instant, a worker with a lease of two seconds, and "
-       "somebody who enqueues")
+       "a client that enqueues")
 def one_instant(find):
     with Alone("--lease", "2s") as server:
         job = server.expect(201, "POST", "/v1/jobs", {"name": "midnight"})["id"]

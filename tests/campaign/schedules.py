@@ -117,10 +117,10 @@ class Round:
         self.owners[made["id"]] = "a recurring pattern"
 
     def settle(self):
-        """Whoever is left fires what is late, and some more."""
+        """The remaining nodes fire what is late, and some more."""
         until_us = time.time() * SECOND_US + 2 * SECOND_US
         harness.wait_until(lambda: min(self.newest().values(), default=0) > until_us, 30,
-                           "all plans to go on")
+                           "all plans to continue")
 
     def newest(self):
         """The last fired instant of every plan but the slow one."""
@@ -309,8 +309,8 @@ def summary(ledger):
                           f"missed {ledger.total(NAME, 'missed', kind=kind)}, doubled "
                           f"{ledger.total(NAME, 'doubled', kind=kind)}"))
     scenes = {row["scene"]: row for row in ledger.rows(NAME, kind="scene")}
-    lines += [(name, scenes[name]["what"], scenes[name]["result"])
-              for name in schedule_scenes.SCENES if name in scenes]
+    lines += [(name, what, scenes[name]["result"])
+              for name, (what, _) in schedule_scenes.SCENES.items() if name in scenes]
     return lines
 
 
@@ -319,7 +319,7 @@ def report(ledger):
         return ""
     lines = ["## Schedules", "",
              "Two cron schedules (every second, every minute), an interval of a second and a "
-             "recurring pattern, while whoever fires them is ended. At the end every instant from "
+             "recurring pattern, while the process that fires them is ended. At the end every instant from "
              "the first to the last must have one row and one task. Lateness is from the planned "
              "instant to the moment the task was made, of the schedule that fires every second; "
              f"leaders' leases are {LEADER_LEASE}. Milliseconds, p50 / p99 / max.", "",

@@ -227,7 +227,7 @@ def checking_function(case, rng):
 
 
 def code_of_others(case):
-    """Functions that run in the session of whoever uses them, and what calls them."""
+    """Functions that run in the session of their callers, and what calls them."""
     case.put("CREATE SCHEMA evil",
              "CREATE FUNCTION evil.look(text) RETURNS boolean IMMUTABLE LANGUAGE plpgsql AS $$ BEGIN PERFORM "
              "set_config('search_path', 'evil, perdura, pg_temp', false); RETURN true; END $$",

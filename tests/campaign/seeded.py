@@ -34,7 +34,7 @@ ROOT = ledger_module.ROOT
 
 
 class Broken(Exception):
-    """The campaign itself cannot go on: no build, or tests that fail without a bug."""
+    """The campaign itself cannot continue: no build, or tests that fail without a bug."""
 
 
 def copy_tree(to):
@@ -240,7 +240,7 @@ def report(ledger):
              "bug and fails by an assertion of its own; a crash would not count.", "",
              "| bug | what it does | breaks | caught by | s |", "|---|---|---|---|---|"]
     for bug, row in rows:
-        by = f"`{split(row['caught_by'])[1]}`" if row["caught_by"] else "**nobody**"
+        by = f"`{split(row['caught_by'])[1]}`" if row["caught_by"] else "**no test**"
         lines.append(f"| `{bug.name}` | {bug.what} | {bug.breaks} | {by} | {row['seconds']} |")
     missing = [bug.name for bug in BUGS if bug.name not in {b.name for b, _ in rows}]
     if missing:

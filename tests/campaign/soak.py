@@ -226,7 +226,7 @@ def sample(site, worker, seconds, felt):
 
 
 def watch(site, worker, minutes, path, errors, interrupted, say):
-    """Samples until the time is over, somebody interrupts or something fails."""
+    """Samples until the time is over, a signal comes or something fails."""
     samples = []
     began = time.monotonic()
     path.parent.mkdir(parents=True, exist_ok=True)

@@ -1,7 +1,7 @@
 """Part `stops` of the fault campaign: workers and servers that are stopped (SIGSTOP) longer than
-the lease and go on (F-B1 to F-B4, F-B6, F-B9). Everything a holder says carries its lease token; a
-word that was taken outside of its lease is found in the store itself. One line per round of 200
-stops:
+the lease and then continue (F-B1 to F-B4, F-B6, F-B9). Everything a holder says carries its lease
+token; a word that was taken outside of its lease is found in the store itself. One line per round
+of 200 stops:
 
     python3 tests/crash/stop_loop.py --stops 200 --seed stops.3
 """
@@ -76,7 +76,7 @@ def summary(ledger):
     lost = ledger.total(NAME, "lost_leases")
     table = [("F-B1, F-B2, F-B4, F-B6, F-B9",
               f"{all_stops(ledger):,} SIGSTOP longer than the lease, {lost:,} leases lost by "
-              "workers that went on",
+              "workers that continued",
               f"stale writes that took effect {ledger.total(NAME, 'stale')}")]
     tries = ledger.total(NAME, "tries", kind="F-B3")
     if tries:
@@ -96,7 +96,7 @@ def report(ledger):
         "## Pauses", "",
         "Five `perdura worker` with process handlers, five programs of the C library and five HTTP "
         "clients share the work; two thirds of them are stopped at a time for 1.4 to 2.4 leases "
-        f"({stop_loop.LEASE_MS} ms) and go on as if nothing had happened. Every word carries its "
+        f"({stop_loop.LEASE_MS} ms) and continue as if nothing had happened. Every word carries its "
         "lease token (or attempt), and every stored word is compared with the time in which that "
         "lease was the valid one.", "",
         "| | |", "|---|---:|",

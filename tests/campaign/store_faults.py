@@ -21,10 +21,10 @@ LIVES, LIVES_CHUNK = int(600 * SCALE), 50
 # fault, class, part of the test's name, times, what is expected
 SCENES = (
     ("F-D1", "Disks", "without_space", 10,
-     "507, reads go on, running tasks end, service back by itself when there is space"),
+     "507, reads continue, running tasks end, service back by itself when there is space"),
     ("F-D2", "FailingCalls", "f_d2", 10, "the log grows, a warning, nothing lost"),
     ("F-D3", "FailingCalls", "f_d3", 20, "the server exits, nothing acknowledged is lost"),
-    ("F-D4", "FailingCalls", "f_d4", 10, "one 500 storage_error, the rest goes on, degraded"),
+    ("F-D4", "FailingCalls", "f_d4", 10, "one 500 storage_error, the rest works, degraded"),
     ("F-D7", "Foreigners", "f_d7", 3, "503 with Retry-After after 5 s, then as before"),
     ("F-D8", "SecondServer", "f_d8", 10, "refused with the pid of the holder"),
     ("F-D9", "Disks", "read_only", 10, "does not start, one line that says why"),

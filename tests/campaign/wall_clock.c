@@ -1,6 +1,6 @@
 /* A wall clock that can be set, for one process: preloaded, it adds the seconds that stand in the
  * file PERDURA_WALL_OFFSET names (eight bytes, shared) to the time of day. All other clocks stay as
- * they are, as when somebody sets the clock of a machine. */
+ * they are, as when a user sets the clock of a machine. */
 #define _GNU_SOURCE
 #include <fcntl.h>
 #include <stdint.h>

@@ -100,7 +100,7 @@ class DryRun(FolderTest):
         self.assertEqual(rows[1]["payload"]["user"], "root")
         rows = self.rows("@daily x\n", "--user", "daemon")
         self.assertEqual(rows[1]["payload"]["user"], "daemon")
-        self.assertEqual(self.rows("@daily x\n")[1]["payload"]["user"], ME) # the user who imports it
+        self.assertEqual(self.rows("@daily x\n")[1]["payload"]["user"], ME) # who imports
 
     def test_the_same_command_twice_is_two_jobs(self):
         rows = self.rows("0 1 * * * x\n0 2 * * * x\n0 3 * * * y\n")

@@ -39,9 +39,9 @@ class Why(ServerTest):
         told = self.perdura("task", "wait", partial, code=1)
         self.assertIn(f"ended as partial; 'perdura recovery run {partial}' continues", told.stderr)
         self.assertRegex(self.why(partial), r"^Ended as partial at \S+Z \(\S+ ago\)\n$")
-        missing = self.perdura("enqueue", "nobody").stdout.strip()
+        missing = self.perdura("enqueue", "unhandled").stdout.strip()
         self.assertRegex(self.why(missing), "^No worker of the queue 'default' has a handler for the "
-                         "type 'nobody'")
+                         "type 'unhandled'")
 
     def test_why_tells_what_a_validator_said_of_a_lost_task(self):
         """B6: it only waits for the user's decision."""
@@ -67,9 +67,9 @@ class Why(ServerTest):
 
     def test_why_says_what_to_do_as_a_wait_does(self):
         """B6: the sentence on stdout, the hint on stderr, and none where there is nothing to do."""
-        missing = self.perdura("enqueue", "nobody").stdout.strip()
+        missing = self.perdura("enqueue", "unhandled").stdout.strip()
         behind = self.perdura("enqueue", "hello", "--depends-on", missing).stdout.strip()
-        hint = ("hint: add a handler for nobody under 'handlers:' in perdura.yaml and send SIGHUP "
+        hint = ("hint: add a handler for unhandled under 'handlers:' in perdura.yaml and send SIGHUP "
                 "to the server, or start a worker that has one\n")
         for task in (missing, behind):
             told = self.perdura("task", "why", task)
@@ -122,8 +122,8 @@ class Waiting(ServerTest):
 
     def test_enqueue_and_fork_and_a_run_of_a_job_tell_it_too(self):
         done = self.perdura("enqueue", "hello", "--wait").stdout.split()[0]
-        self.perdura("job", "create", "nightly", "--type", "nobody")
-        for words in (("enqueue", "nobody", "--wait"),
+        self.perdura("job", "create", "nightly", "--type", "unhandled")
+        for words in (("enqueue", "unhandled", "--wait"),
                       ("task", "fork", done, "--queue", "elsewhere", "--wait"),
                       ("job", "run", "nightly", "--wait")):
             waiting = self.begin(*words)
@@ -131,7 +131,7 @@ class Waiting(ServerTest):
 
     def test_an_interrupted_wait_says_that_the_task_continues(self):
         """B6: and how to wait for it again or to cancel it."""
-        waiting = self.begin("enqueue", "nobody", "--wait")
+        waiting = self.begin("enqueue", "unhandled", "--wait")
         self.assertRegex(waiting.stderr.readline(), "^waiting: ")
         waiting.send_signal(signal.SIGINT)
         self.assertEqual(waiting.wait(DEADLINE_S), -signal.SIGINT)
@@ -142,9 +142,9 @@ class Waiting(ServerTest):
         self.assertEqual(task["status"], "pending")
 
     def test_a_person_at_a_terminal_reads_it_beside_the_bar(self):
-        seen = self.on_terminal("enqueue", "nobody", "--wait", "--wait-timeout", "3s", code=1)
+        seen = self.on_terminal("enqueue", "unhandled", "--wait", "--wait-timeout", "3s", code=1)
         self.assertEqual(seen.count("waiting: No worker of the queue 'default' has a handler for the "
-                                    "type 'nobody'"), 1, seen)
+                                    "type 'unhandled'"), 1, seen)
         self.assertRegex(seen, "it is pending; 'perdura task why .*' says what it is waiting for")
 
     def test_the_log_is_pointed_at_only_where_it_has_lines(self):

@@ -74,7 +74,7 @@ class Nodes(ClusterTest):
         rest = wait_until(lambda: (lambda r: r.status == 200 and r.json)(
             node.request("POST", f"{path}&cursor={reply['next_cursor']}")), what="the database again")
         self.assertEqual((rest["refused"], rest["stopped"], rest["next_cursor"]), (0, None, None))
-        self.assertLessEqual(rest["changed"], 600 - reply["changed"])  # less: a commit whose answer got lost
+        self.assertLessEqual(rest["changed"], 600 - reply["changed"])  # less: an answer got lost
         self.assertEqual(cluster.sql("SELECT count(*) FROM task_states WHERE status = 'cancelled'"),
                          [["600"]])
 

@@ -1,6 +1,6 @@
 """perdura copy: a store moves from SQLite to PostgreSQL and back with everything it holds. What the
-API shows is the same before and after, workers go on under the leases they have, a copy that was
-killed is gone on with, and what cannot be copied is refused."""
+API shows is the same before and after, workers continue under the leases they have, the next run
+continues a copy that was killed, and what cannot be copied is refused."""
 import json
 import os
 import pty
@@ -266,7 +266,7 @@ class CopyTest(unittest.TestCase):
     def go_on(self, node, task):
         """The worker does not know that anything happened."""
         node.report_ok("w", task, "progress", progress=60)
-        node.report_ok("w", task, "log", level="INFO", message="went on")
+        node.report_ok("w", task, "log", level="INFO", message="continued")
         node.report_ok("w", task, "checkpoint", name="four", data={"at": "four"})
         late = dict(task, lease_token=task["lease_token"] + 1)
         self.assertFalse(node.report_one("w", late, "complete")["ok"])

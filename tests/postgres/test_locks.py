@@ -1,5 +1,6 @@
-"""Advisory locks may be taken by every role that can connect. Whoever has no rights on the tables of a store
-stops nothing with them: nodes start and migrate, and records about logs are made (A11)."""
+"""Advisory locks may be taken by every role that can connect. A role without rights on the tables
+of a store stops nothing with them: nodes start and migrate, and records about logs are made
+(A11)."""
 import os
 import re
 import subprocess

@@ -1,4 +1,4 @@
-"""Logs nobody can change unseen on PostgreSQL: several nodes write, one order of lines and of records
+"""Tamper-evident logs on PostgreSQL: several nodes write, one order of lines and of records
 comes of it, and changes by hand are named (D9, F-J5, F-J6, F-J8, F-J9, V7)."""
 import json
 import os
@@ -10,7 +10,7 @@ from cluster import CALM, ClusterTest, begin_module
 
 setUpModule = begin_module
 NODES, ROUNDS = 3, 12
-# Whoever writes such a line waits until the gate is open.
+# A node that writes such a line waits until the gate is open.
 GATE = """CREATE TABLE public.gate (is_open int);
 CREATE FUNCTION public.gate() RETURNS trigger LANGUAGE plpgsql AS $$
 BEGIN

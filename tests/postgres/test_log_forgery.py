@@ -1,4 +1,4 @@
-"""Logs of a PostgreSQL store that somebody writes to who has not the key (F-J5, F-J8, D9): see
+"""Logs of a PostgreSQL store that an attacker without the key writes to (F-J5, F-J8, D9): see
 tests/campaign/forgery_cases.py."""
 import pathlib
 import subprocess

@@ -1,6 +1,6 @@
 """Migrations of a PostgreSQL store (A11, F-A15): forth and back under tasks that wait, are claimed
 and run; many nodes that start at once; a schema that is newer than the program; and a database
-whose tables somebody else makes, for a role that may not."""
+whose tables another role makes, for a role that may not."""
 import re
 import subprocess
 import unittest

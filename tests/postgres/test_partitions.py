@@ -1,6 +1,6 @@
 """D8: events and executions are kept by month on PostgreSQL. The months are made ahead by the
-leader, and dropped when nothing of them is kept; what has to stay stays, nobody waits for it, and
-whatever has no month has a place all the same."""
+leader, and dropped when nothing of them is kept; what has to stay stays, no request waits for it,
+and rows without a month have a place all the same."""
 import contextlib
 import os
 import subprocess
@@ -21,7 +21,7 @@ handlers:
 retention: {completed: 30d, failed: 0, events: 30d, executions: 30d, logs: 30d}
 """
 TRIES = 5
-LOCK_S = 0.1  # as long as tidying may hold anybody up
+LOCK_S = 0.1  # as long as tidying may delay a request
 
 
 def ahead():
@@ -30,7 +30,7 @@ def ahead():
 
 @contextlib.contextmanager
 def held(cluster, statement):
-    """What it locks is held until the end by somebody with an open transaction."""
+    """Another session's open transaction holds what it locks until the end."""
     with subprocess.Popen(["psql", "-X", "-q", cluster.store], stdin=subprocess.PIPE,
                           stdout=subprocess.PIPE, text=True) as holder:
         holder.stdin.write(f"BEGIN;\n{statement};\nSELECT 'held';\n")

@@ -95,7 +95,7 @@ class Callbacks(ClusterTest):
             node.enqueue(callback_url=f"http://127.0.0.1:{server.server_port}/ended")
             [task] = node.claim("w", wait_ms=30000)
             node.complete("w", task)
-            self.assertTrue(told.wait(20), "no callback came")  # who is told nothing looks after 60
+            self.assertTrue(told.wait(20), "no callback came")  # a node without a hint looks after 60
         wait_until(lambda: cluster.sql("SELECT count(*) FROM outbox") == [["0"]],
                    what="the outbox to be empty")
 

@@ -1,5 +1,6 @@
-"""Queues that come and go on PostgreSQL: the cases of tests/api/test_queues.py once more, and over two nodes (C8, F-H4). Run:
-PERDURA_BUILD=build python3 -m unittest tests/postgres/test_queues_postgres.py"""
+"""Queues that appear and disappear on PostgreSQL: the cases of tests/api/test_queues.py once more,
+and over two nodes (C8, F-H4). Run: PERDURA_BUILD=build python3 -m unittest
+tests/postgres/test_queues_postgres.py"""
 import unittest
 
 import cluster

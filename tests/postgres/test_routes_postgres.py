@@ -1,5 +1,6 @@
 """Queues in a store of their own (C8): `mail` lives in a PostgreSQL, everything else in a SQLite file.
-The cases of routes_cases.py, and what happens while the database is away: the other store goes on."""
+The cases of routes_cases.py, and what happens while the database is away: the other store
+continues."""
 import os
 import signal
 import subprocess
@@ -96,7 +97,7 @@ class Away(InPostgres, RoutesCases):
         POSTGRES.start()
         wait_until(lambda: self.request("POST", "/v1/tasks", {"type": "a", "queue": "mail"})
                    .status == 201, what="the database back")
-        got = waiting.result()  # at once, or none so that the worker claims anew
+        got = waiting.result()  # at once, or none so that the worker claims again
         got = got or self.claim(wait_ms=30000)
         self.assertEqual(got[0]["queue"], "mail")
 

@@ -1,5 +1,5 @@
 """Trace contexts on PostgreSQL (D10): kept with the task, the same on every node, spans of one task
-from several nodes fit together, and the columns are there for whoever reads the views. Run:
+from several nodes fit together, and the views have the columns. Run:
 PERDURA_BUILD=build python3 -m unittest tests/postgres/test_traces.py"""
 import pathlib
 import sys

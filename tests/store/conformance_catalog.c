@@ -195,7 +195,7 @@ static void d1_a_category_comes_back_as_it_was_put(void **state)
     assert_null(read_category(c, &(struct uuid){{1}}));
 }
 
-/* A refusal: the transaction goes on. */
+/* A refusal: the transaction continues. */
 static void d1_two_categories_cannot_have_one_name(void **state)
 {
     struct conformance *c = *state;
@@ -294,7 +294,7 @@ static void d1_a_job_comes_back_as_it_was_put(void **state)
     full->max_concurrent = 3;
     full->callback_url = STR("https://example.test/");
     full->is_active = false;
-    full->created_by = STR("somebody");
+    full->created_by = STR("ada");
     full->updated_at_us = T0_US + 5;
     OK(c, CATALOG(c)->job_put(c->store, full, &c->err));
     store_commit(c);

@@ -60,7 +60,7 @@ static void events_come_back_as_they_were_newest_first(void **state)
     assert_int_equal(verify_findings(c), 0);
 }
 
-/* E1: claims and starts are told by the executions, and take their place among the events. */
+/* E1: executions stand for the events of claims and starts, in their place among the events. */
 static void executions_tell_the_claimed_and_running_events(void **state)
 {
     static const enum status wanted[] = {STATUS_COMPLETED, STATUS_RUNNING, STATUS_CLAIMED,
@@ -180,7 +180,7 @@ static void an_execution_comes_back_with_every_field(void **state)
     assert_null(none);
 }
 
-/* E1: whoever ends a run knows only what he writes; its start stays told. */
+/* E1: the writer of an end knows only what it sets; the stored start stays. */
 static void saving_an_execution_keeps_what_is_not_set(void **state)
 {
     struct conformance *c = *state;

@@ -63,7 +63,7 @@ static void check_one(struct check *check, const struct task *task)
     int64_t at;
 
     if (!str_to_int64(task->spec.idempotency_key, &at) || at < 0 || at >= w->count) {
-        workload_find(w, "a task that was never requested: " STR_FMT, STR_ARG(task->spec.idempotency_key));
+        workload_find(w, "not requested: " STR_FMT, STR_ARG(task->spec.idempotency_key));
         return;
     }
     promise = &w->promises[at];
@@ -115,7 +115,7 @@ static void check_end(struct check *check, uint32_t at)
         workload_find(check->w, "task %u was acknowledged as ended, it is %s", at,
              status_word(seen->status));
     if (status_ended(seen->status) && !asked)
-        workload_find(check->w, "task %u is %s, which was never requested", at, status_word(seen->status));
+        workload_find(check->w, "task %u is %s, not requested", at, status_word(seen->status));
     if (status_ended(seen->status) &&
         (seen->status == STATUS_COMPLETED) != (promise->end == STATUS_COMPLETED))
         workload_find(check->w, "task %u ended as %s, it should have ended as %s", at,

@@ -10,7 +10,7 @@ struct request;
 int stats_apply(struct batch *batch, struct request *base);
 int outbox_take(struct batch *batch, struct request *base);
 int outbox_done(struct batch *batch, struct request *base);
-/* What is counted since the start, and who waits. */
+/* Adds counts since the start, and who waits. */
 void stats_add(struct engine_stats *to, const struct engine_stats *from);
 
 #endif
