@@ -9,6 +9,8 @@
 
 #include <stddef.h>
 
+#define FIELD_HASH_BYTES 65
+
 enum field_kind {
     FIELD_INT,      /* int64_t */
     FIELD_TIME,     /* int64_t, microseconds since 1970; 0 = NULL */
@@ -18,6 +20,9 @@ enum field_kind {
     FIELD_UUID,     /* struct uuid; nil = NULL */
     FIELD_WORD,     /* an enum that is stored as its word */
     FIELD_PRIORITY, /* int64_t, stored as the word of a level or as digits */
+    FIELD_MARK,     /* bool, stored as one of two words */
+    FIELD_ID_TEXT,  /* struct uuid, stored as its text; nil = an empty one */
+    FIELD_HASH,     /* char[FIELD_HASH_BYTES] with a hash in hex */
 };
 
 enum field_flag {
@@ -32,6 +37,21 @@ struct field_words {
     const char *(*word)(int value); /* NULL = it has none, and is stored as NULL */
     int (*parse)(struct str word);  /* an unknown word gives the value of least effect */
 };
+
+/* The words of an enum that has NAME_word and NAME_parse; an unknown word gives `otherwise`. */
+#define FIELD_WORDS(type, name, otherwise)                                                         \
+    static const char *name##_of_value(int value)                                                  \
+    {                                                                                              \
+        return name##_word((enum type)value);                                                      \
+    }                                                                                              \
+    static int name##_of_word(struct str word)                                                     \
+    {                                                                                              \
+        enum type value = (otherwise);                                                             \
+                                                                                                   \
+        name##_parse(word, &value);                                                                \
+        return (int)value;                                                                         \
+    }                                                                                              \
+    static const struct field_words name##_words = {name##_of_value, name##_of_word}
 
 struct field {
     const char *name; /* the column, and the member in JSON */
@@ -52,5 +72,14 @@ struct field_table {
     uint32_t count;
     size_t bytes; /* of the struct */
 };
+
+/* A row of the lists from which tables are made: column, member, kind, flags, and what else the
+ * field has by its name. */
+#define FIELD_ROW(type, column, member, kind_name, flag_bits, ...)                                 \
+    {.name = #column, .kind = FIELD_##kind_name, .flags = (flag_bits),                             \
+     .offset = (uint16_t)offsetof(struct type, member), ##__VA_ARGS__}
+#define FIELD_TABLE(type, word, letter, list)                                                      \
+    {.name = (word), .alias = (letter), .fields = (list),                                          \
+     .count = (uint32_t)(sizeof(list) / sizeof(list)[0]), .bytes = sizeof(struct type)}
 
 #endif

@@ -25,6 +25,7 @@
 
 struct store;
 struct store_reader;
+struct rows;
 struct store_copy_verbs;
 struct catalog_verbs;
 struct log_verbs;
@@ -465,6 +466,7 @@ struct log_doubt {
 
 struct store {
     const struct store_verbs *verbs;
+    struct rows *rows;    /* its writing connection, for verbs on rows (rows/rows.h) */
     const char *kind;     /* "sqlite", "postgres" */
     bool shared;          /* other nodes write to it, too */
     uint32_t reconnects;  /* each time the database was out of reach, perhaps for all nodes */

@@ -15,9 +15,6 @@ extern const char pg_job_columns[];
 extern const char pg_schedule_columns[];
 extern const char pg_recurring_columns[];
 extern const char pg_job_dependency_columns[];
-extern const char pg_recovery_columns[]; /* of pg_recovery.c */
-extern const struct recovery_verbs pg_recovery_verbs;
-extern const struct measure_verbs pg_measure_verbs; /* of pg_measures.c */
 pg_catalog_row pg_category_row;
 pg_catalog_row pg_job_row;
 pg_catalog_row pg_schedule_row;

@@ -23,7 +23,7 @@ static int no_memory(struct err *err)
 }
 
 /* Pointers to rows that lie one behind the other; they live as long as the transaction. */
-static const void **rows_of(struct pg_store *store, const void *items, uint32_t count, size_t bytes)
+static const void **row_list(struct pg_store *store, const void *items, uint32_t count, size_t bytes)
 {
     const void **rows = arena_alloc_array(&store->arena, count, sizeof *rows);
 
@@ -75,7 +75,7 @@ int pg_events_insert(struct store *base, const struct task_event *events, uint32
 
     if (count == 0)
         return 0;
-    rows = rows_of(store, events, count, sizeof *events);
+    rows = row_list(store, events, count, sizeof *events);
     if (!rows)
         return no_memory(err);
     rows_put(&store->conn.params, &event_table, ALL_COLUMNS(event_columns), rows, count);
@@ -94,7 +94,7 @@ int pg_executions_insert(struct store *base, const struct execution *executions,
 
     if (count == 0)
         return 0;
-    rows = rows_of(store, executions, count, sizeof *executions);
+    rows = row_list(store, executions, count, sizeof *executions);
     if (!rows)
         return no_memory(err);
     mask = rows_used(&pg_executions, rows, count);
@@ -273,60 +273,4 @@ int pg_checkpoint_insert(struct store *base, const struct uuid *task_id,
     param_time(params, checkpoint->created_at_us);
     TRY(pg_send(store, PGSQL_checkpoint_insert, err));
     return thin_checkpoints(store, task_id, seqs, err);
-}
-
-static void checkpoint_from_row(const PGresult *result, struct arena *arena,
-                                struct checkpoint *checkpoint)
-{
-    struct str hash = view_text(result, 0, 8);
-
-    checkpoint->id = get_uuid(result, 0, 0);
-    checkpoint->seq = get_int(result, 0, 1, 0);
-    checkpoint->name = get_text(result, 0, 2, arena);
-    checkpoint->progress = get_int(result, 0, 3, 0);
-    checkpoint->description = get_text(result, 0, 4, arena);
-    checkpoint->data = get_text(result, 0, 5, arena);
-    checkpoint->database_state = get_text(result, 0, 6, arena);
-    checkpoint->file_state = get_text(result, 0, 7, arena);
-    snprintf(checkpoint->hash, sizeof checkpoint->hash, "%.*s", (int)hash.len,
-             hash.data ? hash.data : "");
-    checkpoint->valid = get_bool(result, 0, 9);
-    checkpoint->created_at_us = get_time(result, 0, 10);
-}
-
-int pg_checkpoint_ask(struct pg_store *store, enum pg_sql_name name, const struct uuid *task_id,
-                      struct arena *arena, struct checkpoint **checkpoint, struct err *err)
-{
-    PGresult *result;
-
-    *checkpoint = NULL;
-    TRY(pg_query(store, name, &result, err));
-    if (PQntuples(result) > 0)
-        *checkpoint = arena_alloc(arena, sizeof **checkpoint);
-    if (*checkpoint) {
-        checkpoint_from_row(result, arena, *checkpoint);
-        (*checkpoint)->task_key = uuid7_key(task_id);
-    }
-    PQclear(result);
-    return arena->failed ? err_set(err, ERR_MEMORY, "out of memory for a checkpoint; try again")
-                         : 0;
-}
-
-int pg_checkpoint_newest(struct store *base, const struct uuid *task_id, struct arena *arena,
-                         struct checkpoint **checkpoint, struct err *err)
-{
-    struct pg_store *store = pg_of(base);
-
-    param_uuid(&store->conn.params, task_id);
-    return pg_checkpoint_ask(store, PGSQL_checkpoint_newest, task_id, arena, checkpoint, err);
-}
-
-int pg_checkpoint_invalidate(struct store *base, const struct uuid *task_id, int64_t seq,
-                             struct err *err)
-{
-    struct pg_store *store = pg_of(base);
-
-    param_uuid(&store->conn.params, task_id);
-    param_int(&store->conn.params, seq);
-    return pg_send(store, PGSQL_checkpoint_invalidate, err);
 }

@@ -8,6 +8,7 @@
 #include "store/postgres/pg_conn.h"
 #include "store/postgres/pg_rows.h"
 #include "store/postgres/pg_sql.h"
+#include "store/rows/rows.h"
 #include "store/store.h"
 
 #define PG_KEY_BLOCK 100 /* keys of a block of the sequence; as in the migrations */
@@ -53,6 +54,7 @@ struct pg_commits {
 
 struct pg_store {
     struct store base;
+    struct rows rows;
     struct pg_conn conn;   /* the writing one */
     struct pg_sql sql;     /* texts of its statements; readers share them */
     struct pg_texts texts; /* statements made of columns */
@@ -80,6 +82,7 @@ struct pg_store {
 };
 
 struct store_reader {
+    struct rows rows; /* comes first: rows_of_reader */
     struct pg_store *store;
     struct pg_conn conn;
 };
@@ -197,12 +200,6 @@ int pg_result_put(struct store *, const struct uuid *, struct str, int64_t, stru
 int pg_result_drop(struct store *, const struct uuid *, struct err *);
 int pg_checkpoint_insert(struct store *, const struct uuid *, struct checkpoint *,
                          struct err *);
-int pg_checkpoint_newest(struct store *, const struct uuid *, struct arena *,
-                         struct checkpoint **, struct err *);
-/* One by a statement with the columns of checkpoint_newest; parameters are in conn.params. */
-int pg_checkpoint_ask(struct pg_store *store, enum pg_sql_name name, const struct uuid *task_id,
-                      struct arena *arena, struct checkpoint **checkpoint, struct err *err);
-int pg_checkpoint_invalidate(struct store *, const struct uuid *, int64_t, struct err *);
 /* pg_results.c */
 int results_flush(struct pg_store *store, struct err *err); /* before they may be looked at */
 void results_forget(struct pg_store *store);
@@ -267,8 +264,6 @@ int pg_queues_load(struct store *, struct arena *, struct queue_row **, uint32_t
 int pg_queue_put(struct store *, const struct queue_row *, struct err *);
 int pg_queue_make(struct store *, const struct queue_row *, struct err *);
 int pg_queue_delete(struct store *, const struct queue_row *, struct err *);
-int pg_counts_load(struct store *, struct arena *, struct lane_count **, uint32_t *,
-                   struct err *);
 int pg_info_get(struct store *, const char *, struct arena *, struct str *, struct err *);
 int pg_info_put(struct store *, const char *, struct str, struct err *);
 /* pg_read.c, pg_read_list.c: the reading verbs */
@@ -290,8 +285,6 @@ int pg_read_events(struct store_reader *, const struct uuid *, int64_t, uint32_t
                    struct arena *, struct task_event **, uint32_t *, struct err *);
 int pg_read_executions(struct store_reader *, const struct uuid *, int64_t, uint32_t,
                        struct arena *, struct execution **, uint32_t *, struct err *);
-int pg_read_checkpoints(struct store_reader *, const struct uuid *, int64_t, uint32_t,
-                        struct arena *, struct checkpoint **, uint32_t *, struct err *);
 int pg_read_logs(struct store_reader *, const struct uuid *, const struct log_filter *,
                  struct arena *, struct log_entry **, uint32_t *, struct err *);
 /* pg_verify.c */

@@ -4,10 +4,12 @@
 #include "base/clock.h"
 #include "store/migrate.h"
 #include "store/postgres/pg_catalog.h"
+#include "store/postgres/pg_cursor.h"
 #include "store/postgres/pg_int.h"
 #include "store/postgres/pg_keeper.h"
 #include "store/postgres/pg_partitions.h"
 #include "store/postgres/pg_store.h"
+#include "store/rows/rows_verbs.h"
 #include "store/store_copy.h"
 
 #include <stdio.h>
@@ -322,6 +324,7 @@ static int pg_writer_open(struct store *base, struct store **writer, struct err 
 /* ---- open ---- */
 
 static const struct store_verbs verbs = {
+    ROWS_STORE_VERBS,
     .begin = pg_begin,
     .commit = pg_commit,
     .rollback = pg_rollback,
@@ -358,8 +361,6 @@ static const struct store_verbs verbs = {
     .result_put = pg_result_put,
     .result_drop = pg_result_drop,
     .checkpoint_insert = pg_checkpoint_insert,
-    .checkpoint_newest = pg_checkpoint_newest,
-    .checkpoint_invalidate = pg_checkpoint_invalidate,
     .logs_insert = pg_logs_insert,
     .outbox_insert = pg_outbox_insert,
     .outbox_due = pg_outbox_due,
@@ -372,7 +373,6 @@ static const struct store_verbs verbs = {
     .worker_renew = pg_worker_renew,
     .queues_load = pg_queues_load,
     .queue_put = pg_queue_put,
-    .counts_load = pg_counts_load,
     .info_get = pg_info_get,
     .info_put = pg_info_put,
     .history_prune = pg_history_prune,
@@ -386,7 +386,6 @@ static const struct store_verbs verbs = {
     .read_result = pg_read_result,
     .read_events = pg_read_events,
     .read_executions = pg_read_executions,
-    .read_checkpoints = pg_read_checkpoints,
     .read_logs = pg_read_logs,
     .verify = pg_verify,
     .backup = pg_backup,
@@ -394,8 +393,6 @@ static const struct store_verbs verbs = {
     .copy = &pg_copy_verbs,
     .catalog = &pg_catalog_verbs,
     .logs = &pg_log_verbs,
-    .recovery = &pg_recovery_verbs,
-    .measures = &pg_measure_verbs,
     .watch_start = pg_watch_start,
     .watch_stop = pg_watch_stop,
     .held_recall = pg_held_recall,
@@ -497,6 +494,8 @@ int pg_store_open(struct store **out, struct str where, const struct store_optio
         return -(int)err->code;
     }
     store->base.verbs = &verbs;
+    store->rows.driver = &pg_rows_driver;
+    store->base.rows = &store->rows;
     store->base.kind = "postgres";
     store->base.shared = true;
     store->log = options->log;

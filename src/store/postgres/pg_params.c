@@ -70,10 +70,15 @@ void param_int(struct pg_params *params, int64_t value)
     end(params);
 }
 
+void param_null(struct pg_params *params, Oid type)
+{
+    begin(params, type);
+    end_null(params);
+}
+
 void param_int_null(struct pg_params *params)
 {
-    begin(params, PG_OID_INT8);
-    end_null(params);
+    param_null(params, PG_OID_INT8);
 }
 
 void param_bool(struct pg_params *params, bool value)
@@ -83,15 +88,19 @@ void param_bool(struct pg_params *params, bool value)
     end(params);
 }
 
-void param_time(struct pg_params *params, int64_t us)
+void param_moment(struct pg_params *params, int64_t us)
 {
     begin(params, PG_OID_TIME);
-    if (us == 0) {
-        end_null(params);
-        return;
-    }
     put_int64(&params->bytes, us - PG_EPOCH_US);
     end(params);
+}
+
+void param_time(struct pg_params *params, int64_t us)
+{
+    if (us == 0)
+        param_null(params, PG_OID_TIME);
+    else
+        param_moment(params, us);
 }
 
 void param_text(struct pg_params *params, struct str text)

@@ -40,7 +40,9 @@ void params_reset(struct pg_params *params); /* for the next call */
 void param_int(struct pg_params *params, int64_t value);
 void param_int_null(struct pg_params *params);
 void param_bool(struct pg_params *params, bool value);
+void param_null(struct pg_params *params, Oid type);
 void param_time(struct pg_params *params, int64_t us); /* 0 = NULL */
+void param_moment(struct pg_params *params, int64_t us); /* 0 is 1970 */
 void param_text(struct pg_params *params, struct str text); /* absent = NULL */
 void param_uuid(struct pg_params *params, const struct uuid *id); /* nil = NULL */
 

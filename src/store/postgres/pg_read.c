@@ -3,6 +3,7 @@
  * a snapshot (and with it the work of vacuum) for long. One reader per thread. */
 #include "store/postgres/pg_read.h"
 #include "store/postgres/pg_catalog.h"
+#include "store/postgres/pg_cursor.h"
 
 #include "core/bounds.h"
 
@@ -47,6 +48,7 @@ struct store_reader *pg_reader_open(struct store *base, struct err *err)
         err_set(err, ERR_MEMORY, "out of memory for a reader; try again");
         return NULL;
     }
+    reader->base.rows = (struct rows){.driver = &pg_rows_driver, .reads = true};
     reader->base.store = pg_of(base);
     if (connect_reader(&reader->base, true, err) < 0) {
         free(reader);
@@ -406,53 +408,6 @@ int pg_read_executions(struct store_reader *reader, const struct uuid *id, int64
         one->planned_at_us = get_time(result, row, (int)pg_executions.count + 1);
         one->task_id = *id;
         (*count)++;
-    }
-    PQclear(result);
-    return pg_reader_whole(arena, rc, err);
-}
-
-static void checkpoint_from_row(const PGresult *result, int row, struct arena *arena,
-                                struct checkpoint *checkpoint)
-{
-    struct str hash = view_text(result, row, 8);
-
-    checkpoint->id = get_uuid(result, row, 0);
-    checkpoint->seq = get_int(result, row, 1, 0);
-    checkpoint->name = get_text(result, row, 2, arena);
-    checkpoint->progress = get_int(result, row, 3, 0);
-    checkpoint->description = get_text(result, row, 4, arena);
-    checkpoint->data = get_text(result, row, 5, arena);
-    checkpoint->database_state = get_text(result, row, 6, arena);
-    checkpoint->file_state = get_text(result, row, 7, arena);
-    snprintf(checkpoint->hash, sizeof checkpoint->hash, "%.*s", STR_ARG(hash));
-    checkpoint->valid = get_bool(result, row, 9);
-    checkpoint->created_at_us = get_time(result, row, 10);
-}
-
-int pg_read_checkpoints(struct store_reader *reader, const struct uuid *id, int64_t before_seq,
-                        uint32_t limit, struct arena *arena, struct checkpoint **checkpoints,
-                        uint32_t *count, struct err *err)
-{
-    struct pg_params *params = &reader->conn.params;
-    PGresult *result;
-    void *items = NULL;
-    int rc;
-
-    *count = 0;
-    param_uuid(params, id);
-    param_int(params, before_seq > 0 ? before_seq : INT64_MAX);
-    param_int(params, bounded(limit, BOUND_LIST_LIMIT));
-    param_int(params, reader_room(arena));
-    rc = query_named(reader, PGSQL_read_checkpoints, &result, err);
-    if (rc == 0)
-        rc = alloc_rows(result, sizeof **checkpoints, arena, &items, err);
-    *checkpoints = items;
-    for (int row = 0; rc == 0 && row < PQntuples(result); row++) {
-        rc = pg_reader_row_fits(result, row, arena, err);
-        if (rc < 0)
-            break;
-        checkpoint_from_row(result, row, arena, &(*checkpoints)[*count]);
-        (*checkpoints)[(*count)++].task_key = uuid7_key(id);
     }
     PQclear(result);
     return pg_reader_whole(arena, rc, err);

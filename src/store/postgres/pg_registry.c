@@ -286,34 +286,6 @@ int pg_queue_delete(struct store *base, const struct queue_row *queue, struct er
 
 /* ---- counts and facts ---- */
 
-/* Of committed transactions, and of what this one has changed. */
-int pg_counts_load(struct store *base, struct arena *arena, struct lane_count **counts,
-                   uint32_t *count, struct err *err)
-{
-    PGresult *result;
-    void *list = NULL;
-    int rc = lanes_flush(pg_of(base), err);
-
-    *count = 0;
-    if (rc == 0)
-        rc = query_list(pg_of(base), PGSQL_counts_named, arena, sizeof **counts, &result, &list,
-                        count, err);
-    *counts = list;
-    if (rc < 0)
-        return rc;
-    for (uint32_t i = 0; i < *count; i++) {
-        struct lane_count *one = &(*counts)[i];
-
-        one->namespace_name = get_text(result, (int)i, 0, arena);
-        one->queue = get_text(result, (int)i, 1, arena);
-        one->type = get_text(result, (int)i, 2, arena);
-        one->status = STATUS_NONE;
-        status_parse(view_text(result, (int)i, 3), &one->status);
-        one->tasks = get_int(result, (int)i, 4, 0);
-    }
-    return end_list(result, arena, "counts", err);
-}
-
 int pg_info_get(struct store *base, const char *name, struct arena *arena, struct str *value,
                 struct err *err)
 {

@@ -3,6 +3,7 @@
 #include "base/embedded.h"
 #include "store/postgres/pg_catalog.h"
 #include "store/postgres/pg_rows.h"
+#include "store/rows/rows.h"
 
 #include <stdlib.h>
 
@@ -10,7 +11,7 @@
 
 static const char *const names[PGSQL_COUNT] = {
 #define X(name) #name,
-    PG_STATEMENTS(X)
+    ROWS_STATEMENTS(X) PG_STATEMENTS(X)
 #undef X
 };
 
@@ -24,8 +25,7 @@ static bool write_catalog_token(struct buf *out, struct str token)
                   {"job", pg_job_columns},
                   {"schedule", pg_schedule_columns},
                   {"recurring", pg_recurring_columns},
-                  {"job_dependency", pg_job_dependency_columns},
-                  {"recovery", pg_recovery_columns}};
+                  {"job_dependency", pg_job_dependency_columns}};
 
     for (size_t i = 0; i < sizeof tokens / sizeof tokens[0]; i++) {
         if (!str_is(token, tokens[i].token))
@@ -45,7 +45,7 @@ static void write_token(struct buf *out, struct str token)
         rows_columns(out, &pg_specs, "p");
     } else if (str_is(token, "execution")) {
         rows_columns(out, &pg_executions, "e");
-    } else if (!write_catalog_token(out, token)) {
+    } else if (!rows_write_token(out, token, '$') && !write_catalog_token(out, token)) {
         struct buf all = BUF_INIT(TEXT_BYTES_MAX);
         const char *payload;
 

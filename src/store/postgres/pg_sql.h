@@ -8,11 +8,10 @@
 #include "store/postgres/pg_sql_copy.h"
 #include "store/postgres/pg_sql_history.h"
 #include "store/postgres/pg_sql_logs.h"
-#include "store/postgres/pg_sql_measures.h"
 #include "store/postgres/pg_sql_partitions.h"
 #include "store/postgres/pg_sql_read.h"
-#include "store/postgres/pg_sql_recovery.h"
 #include "store/postgres/pg_sql_registry.h"
+#include "store/rows/rows_statements.h"
 
 #define PG_STATEMENTS(X)                                                                        \
     X(doctor_version) X(doctor_autovacuum) X(doctor_statements) X(doctor_rights)                \
@@ -24,7 +23,7 @@
     X(mark) X(mark_make) X(mark_settle) X(last_time) X(lead_guard)                           \
     X(task_keys) X(execution_keys) X(outbox_keys)                                               \
     X(lanes_all) X(lane_make) X(lane_find) X(lane_by_number) X(counts_add) X(counts_fold)       \
-    X(counts_of_queue) X(counts_named)                                                          \
+    X(counts_of_queue)                                                          \
     X(tasks_state) X(tasks_lean) X(tasks_full) X(data_put) X(data_delete)                       \
     X(tags_insert) X(uniques_insert) X(uniques_owner) X(uniques_delete)                         \
     X(delete_logs) X(delete_by_task) X(delete_by_id)                                            \
@@ -36,11 +35,12 @@
     X(any_dependency) X(dependencies_insert) X(dependents_of) X(parents_of) X(children_of)      \
     PG_HISTORY_STATEMENTS(X) PG_REGISTRY_STATEMENTS(X) PG_READ_STATEMENTS(X) \
     PG_COPY_STATEMENTS(X) PG_PARTITION_STATEMENTS(X) PG_CATALOG_STATEMENTS(X)                   \
-    PG_LOG_STATEMENTS(X) PG_RECOVERY_STATEMENTS(X) PG_MEASURE_STATEMENTS(X)
+    PG_LOG_STATEMENTS(X)
 
+/* Those of the row layer come first, as in enum rows_statement. */
 enum pg_sql_name {
 #define X(name) PGSQL_##name,
-    PG_STATEMENTS(X)
+    ROWS_STATEMENTS(X) PG_STATEMENTS(X)
 #undef X
         PGSQL_COUNT
 };

@@ -5,8 +5,7 @@
 #define PG_HISTORY_STATEMENTS(X)                                                                \
     X(events_insert) X(executions_save) X(executions_save_keyed) X(execution_by_key)            \
     X(results_put) X(result_delete)                                                              \
-    X(checkpoint_seqs) X(checkpoint_insert) X(checkpoint_thin) X(checkpoint_newest)             \
-    X(checkpoint_invalidate)                                                                    \
+    X(checkpoint_seqs) X(checkpoint_insert) X(checkpoint_thin) \
     X(prune_candidates) X(prune_opening) X(prune_events) X(prune_executions)                    \
     X(prune_logs_next) X(prune_logs)
 

@@ -96,10 +96,6 @@ int sqlite_waits_find(struct store *, const struct uuid *, const struct job_wait
 int sqlite_waits_delete(struct store *, const struct job_wait *, uint32_t, uint32_t *,
                         struct err *);
 int sqlite_waits_drop(struct store *, const struct uuid *, uint32_t *, struct err *);
-/* sqlite_recovery.c */
-extern const struct recovery_verbs sqlite_recovery_verbs;
-/* sqlite_measures.c */
-extern const struct measure_verbs sqlite_measure_verbs;
 /* sqlite_read_catalog.c, sqlite_read_runs.c: the reading verbs */
 int sqlite_read_categories(struct store_reader *, const struct catalog_filter *, struct arena *,
                            struct category **, uint32_t *, struct err *);

@@ -7,6 +7,7 @@
 #include "base/map.h"
 #include "core/task/task_fields.h"
 #include "store/held.h"
+#include "store/rows/rows.h"
 #include "store/sqlite/sqlite_gather.h"
 #include "store/sqlite/sqlite_lines.h"
 #include "store/sqlite/sqlite_sql.h"
@@ -18,6 +19,7 @@
 
 struct sqlite_store {
     struct store base;
+    struct rows rows;
     struct sqlite_sql sql; /* the writing connection and its statements */
     struct gather gather;  /* between that connection and its log */
     const struct log *log;
@@ -39,6 +41,7 @@ struct sqlite_store {
 };
 
 struct store_reader {
+    struct rows rows; /* comes first: rows_of_reader */
     struct sqlite_store *store;
     struct sqlite_sql sql;
 };
@@ -79,7 +82,6 @@ void sqlite_write_names(struct buf *out, const char *before, const struct field 
 extern const char sqlite_execution_columns[];
 /* @category@, @job@, @schedule@, @recurring@ and @job_dependency@ (aliases c, j, h, r, d);
  * sqlite_catalog_row.c. */
-extern const char sqlite_recovery_columns[];
 extern const char sqlite_category_columns[];
 extern const char sqlite_job_columns[];
 extern const char sqlite_schedule_columns[];
@@ -159,11 +161,6 @@ int sqlite_result_put(struct store *, const struct uuid *, struct str, int64_t, 
 int sqlite_result_drop(struct store *, const struct uuid *, struct err *);
 int sqlite_checkpoint_insert(struct store *, const struct uuid *, struct checkpoint *,
                              struct err *);
-int sqlite_checkpoint_newest(struct store *, const struct uuid *, struct arena *,
-                             struct checkpoint **, struct err *);
-int sqlite_checkpoint_invalidate(struct store *, const struct uuid *, int64_t, struct err *);
-void sqlite_checkpoint_from_row(sqlite3_stmt *stmt, int first, struct arena *arena,
-                                struct checkpoint *checkpoint); /* 11 columns */
 /* sqlite_schema.c: refused (ERR_CONFLICT, field "schema") where it is not ours, unless it is the
  * one that was found good before. */
 /* Names of what in the file is not of our migrations: tables, views, triggers. */
@@ -229,8 +226,6 @@ int sqlite_queues_load(struct store *, struct arena *, struct queue_row **, uint
                        struct err *);
 int sqlite_queue_put(struct store *, const struct queue_row *, struct err *);
 int sqlite_queue_delete(struct store *, const struct queue_row *, struct err *);
-int sqlite_counts_load(struct store *, struct arena *, struct lane_count **, uint32_t *,
-                       struct err *);
 int sqlite_info_get(struct store *, const char *, struct arena *, struct str *, struct err *);
 int sqlite_info_put(struct store *, const char *, struct str, struct err *);
 /* sqlite_read.c, sqlite_read_list.c: the reading verbs */
@@ -252,8 +247,6 @@ int sqlite_read_events(struct store_reader *, const struct uuid *, int64_t, uint
                        struct arena *, struct task_event **, uint32_t *, struct err *);
 int sqlite_read_executions(struct store_reader *, const struct uuid *, int64_t, uint32_t,
                            struct arena *, struct execution **, uint32_t *, struct err *);
-int sqlite_read_checkpoints(struct store_reader *, const struct uuid *, int64_t, uint32_t,
-                            struct arena *, struct checkpoint **, uint32_t *, struct err *);
 int sqlite_read_logs(struct store_reader *, const struct uuid *, const struct log_filter *,
                      struct arena *, struct log_entry **, uint32_t *, struct err *);
 /* sqlite_verify.c */

@@ -6,8 +6,10 @@
 #include "base/hash.h"
 #include "store/migrate.h"
 #include "store/sqlite/sqlite_catalog.h"
+#include "store/sqlite/sqlite_cursor.h"
 #include "store/sqlite/sqlite_int.h"
 #include "store/sqlite/sqlite_store.h"
+#include "store/rows/rows_verbs.h"
 #include "store/store_copy.h"
 
 #include <errno.h>
@@ -385,6 +387,7 @@ static int64_t sqlite_execution_key_next(struct store *base, int64_t above)
 }
 
 static const struct store_verbs verbs = {
+    ROWS_STORE_VERBS,
     .begin = sqlite_begin,
     .commit = sqlite_commit,
     .rollback = sqlite_rollback,
@@ -421,8 +424,6 @@ static const struct store_verbs verbs = {
     .result_put = sqlite_result_put,
     .result_drop = sqlite_result_drop,
     .checkpoint_insert = sqlite_checkpoint_insert,
-    .checkpoint_newest = sqlite_checkpoint_newest,
-    .checkpoint_invalidate = sqlite_checkpoint_invalidate,
     .logs_insert = sqlite_logs_insert,
     .outbox_insert = sqlite_outbox_insert,
     .outbox_due = sqlite_outbox_due,
@@ -435,7 +436,6 @@ static const struct store_verbs verbs = {
     .queues_load = sqlite_queues_load,
     .queue_put = sqlite_queue_put,
     .queue_delete = sqlite_queue_delete,
-    .counts_load = sqlite_counts_load,
     .info_get = sqlite_info_get,
     .info_put = sqlite_info_put,
     .history_prune = sqlite_history_prune,
@@ -449,7 +449,6 @@ static const struct store_verbs verbs = {
     .read_result = sqlite_read_result,
     .read_events = sqlite_read_events,
     .read_executions = sqlite_read_executions,
-    .read_checkpoints = sqlite_read_checkpoints,
     .read_logs = sqlite_read_logs,
     .verify = sqlite_verify,
     .backup = sqlite_backup,
@@ -457,8 +456,6 @@ static const struct store_verbs verbs = {
     .copy = &sqlite_copy_verbs,
     .catalog = &sqlite_catalog_verbs,
     .logs = &sqlite_log_verbs,
-    .recovery = &sqlite_recovery_verbs,
-    .measures = &sqlite_measure_verbs,
 };
 
 static int read_last(struct sqlite_store *store, struct err *err)
@@ -567,6 +564,8 @@ int sqlite_store_open(struct store **out, struct str path, const struct store_op
         return err_set(err, ERR_MEMORY, "out of memory while opening the store");
     }
     store->base.verbs = &verbs;
+    store->rows.driver = &sqlite_rows_driver;
+    store->base.rows = &store->rows;
     store->base.kind = "sqlite";
     store->base.path = store->path;
     store->log = options->log;

@@ -3,6 +3,7 @@
  * a snapshot (and with it the WAL) for long. One reader per thread. */
 #include "store/sqlite/sqlite_read.h"
 #include "store/sqlite/sqlite_catalog.h"
+#include "store/sqlite/sqlite_cursor.h"
 
 #include "base/clock.h"
 #include "core/bounds.h"
@@ -29,6 +30,7 @@ struct store_reader *sqlite_reader_open(struct store *base, struct err *err)
         err_set(err, ERR_MEMORY, "out of memory for a reader; try again");
         return NULL;
     }
+    reader->base.rows = (struct rows){.driver = &sqlite_rows_driver, .reads = true};
     reader->base.store = store;
     if (sqlite_db_open(store->path, false, NULL, &reader->base.sql.db, err) < 0) {
         free(reader);
@@ -368,34 +370,6 @@ int sqlite_read_executions(struct store_reader *reader, const struct uuid *id, i
         (*executions)[*count].planned_at_us =
             column_int(stmt, SQLITE_EXECUTION_COLUMNS_COUNT + 1, 0);
         (*executions)[(*count)++].task_id = *id;
-    }
-    return reader_end(reader, reader_whole(arena, rc, err));
-}
-
-int sqlite_read_checkpoints(struct store_reader *reader, const struct uuid *id, int64_t before_seq,
-                            uint32_t limit, struct arena *arena, struct checkpoint **checkpoints,
-                            uint32_t *count, struct err *err)
-{
-    sqlite3_stmt *stmt;
-    int rc;
-
-    *checkpoints = NULL;
-    *count = 0;
-    limit = bounded(limit, BOUND_LIST_LIMIT);
-    stmt = page_begin(reader, SQL_read_checkpoints, 1, before_seq, limit, &rc, err);
-    if (!stmt)
-        return rc;
-    reader_begin(reader);
-    bind_uuid(stmt, 1, id);
-    while ((rc = sql_step(&reader->sql, stmt, err)) > 0) {
-        if (!*checkpoints)
-            *checkpoints = arena_alloc_array(arena, limit, sizeof **checkpoints);
-        if (!*checkpoints)
-            return reader_end(reader, no_memory(stmt, err));
-        if (reader_row_fits(stmt, arena, err) < 0)
-            return reader_end(reader, too_large(stmt, err));
-        sqlite_checkpoint_from_row(stmt, 0, arena, &(*checkpoints)[*count]);
-        (*checkpoints)[(*count)++].task_key = sqlite_key_of(id);
     }
     return reader_end(reader, reader_whole(arena, rc, err));
 }

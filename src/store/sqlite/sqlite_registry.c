@@ -405,36 +405,6 @@ int sqlite_queue_delete(struct store *base, const struct queue_row *queue, struc
     return sql_run(sql, stmt, NULL, err);
 }
 
-/* With what the transaction under way has changed. */
-int sqlite_counts_load(struct store *base, struct arena *arena, struct lane_count **counts,
-                       uint32_t *count, struct err *err)
-{
-    struct sqlite_sql *sql = &sqlite_of(base)->sql;
-    sqlite3_stmt *stmt = lines_flush(sqlite_of(base), err) < 0
-                             ? NULL : sql_get(sql, SQL_counts_named, err);
-    uint32_t cap = 0;
-    int rc;
-
-    *counts = NULL;
-    *count = 0;
-    if (!stmt)
-        return -(int)err->code;
-    while ((rc = sql_step(sql, stmt, err)) > 0) {
-        struct lane_count *one;
-
-        *counts = grow(arena, *counts, *count, &cap, sizeof **counts);
-        if (!*counts)
-            return memory_failed(stmt, "counts", err);
-        one = &(*counts)[(*count)++];
-        one->namespace_name = column_str(stmt, 0, arena);
-        one->queue = column_str(stmt, 1, arena);
-        one->type = column_str(stmt, 2, arena);
-        status_parse(str_of((const char *)sqlite3_column_text(stmt, 3)), &one->status);
-        one->tasks = sqlite3_column_int64(stmt, 4);
-    }
-    return rc;
-}
-
 int sqlite_info_get(struct store *base, const char *name, struct arena *arena, struct str *value,
                     struct err *err)
 {

@@ -2,6 +2,7 @@
 
 #include "base/buf.h"
 #include "base/embedded.h"
+#include "store/rows/rows.h"
 #include "store/sqlite/sqlite_int.h"
 
 #include <errno.h>
@@ -10,7 +11,7 @@
 
 static const char *const names[SQL_COUNT] = {
 #define X(name) #name,
-    SQLITE_STATEMENTS(X)
+    ROWS_COMMON_STATEMENTS(X) SQLITE_STATEMENTS(X)
 #undef X
 };
 
@@ -88,6 +89,15 @@ static void write_state_update(struct buf *out)
                TASK_STATES_NEAR + 2);
 }
 
+/* "@job@" and so on, of the row layer: its length, 0 = it is none. */
+static size_t expand_fields(struct buf *out, struct str text)
+{
+    const char *end = memchr(text.data + 1, '@', text.len - 1);
+    size_t len = end ? (size_t)(end - text.data) + 1 : 0;
+
+    return len > 2 && rows_write_token(out, str_span(text.data + 1, len - 2), '?') ? len : 0;
+}
+
 static void expand(struct buf *out, struct str text)
 {
     static const struct {
@@ -105,7 +115,6 @@ static void expand(struct buf *out, struct str text)
                   {STR("@details@"), sqlite_details_join, NULL},
                   {STR("@joins@"), sqlite_spec_joins, NULL},
                   {STR("@execution@"), sqlite_execution_columns, NULL},
-                  {STR("@recovery@"), sqlite_recovery_columns, NULL},
                   {STR("@category@"), sqlite_category_columns, NULL},
                   {STR("@job@"), sqlite_job_columns, NULL},
                   {STR("@schedule@"), sqlite_schedule_columns, NULL},
@@ -113,10 +122,11 @@ static void expand(struct buf *out, struct str text)
                   {STR("@job_dependency@"), sqlite_job_dependency_columns, NULL}};
 
     for (size_t i = 0; i < text.len;) {
-        size_t skip = 0;
+        struct str rest = str_span(text.data + i, text.len - i);
+        size_t skip = text.data[i] == '@' ? expand_fields(out, rest) : 0;
 
-        for (size_t t = 0; text.data[i] == '@' && t < sizeof tokens / sizeof tokens[0]; t++) {
-            if (!str_starts(str_span(text.data + i, text.len - i), tokens[t].token))
+        for (size_t t = 0; !skip && text.data[i] == '@' && t < sizeof tokens / sizeof tokens[0]; t++) {
+            if (!str_starts(rest, tokens[t].token))
                 continue;
             if (tokens[t].write)
                 tokens[t].write(out);
@@ -145,6 +155,15 @@ sqlite3_stmt *sql_prepare(struct sqlite_sql *sql, struct str text, struct err *e
         sql_fail(sql->db, "prepare", err);
     buf_deinit(&full);
     return stmt;
+}
+
+struct str sql_text(struct sqlite_sql *sql, enum sqlite_statement list)
+{
+    ASSERT(list < ROWS_LISTS_COUNT);
+    if (!sql->lists[list].data)
+        sql->lists[list] = embedded_statement("store/sqlite/sql/", names[list]);
+    ASSERT(sql->lists[list].data);
+    return sql->lists[list];
 }
 
 /* Statements of sql/logs.sql judge what they read by hashes and codes, those of sql/verify.sql tell

@@ -5,6 +5,7 @@
 
 #include "base/err.h"
 #include "base/str.h"
+#include "store/rows/rows_statements.h"
 #include "store/sqlite/sqlite_classes.h"
 
 #include <sqlite3.h>
@@ -26,7 +27,7 @@
     X(any_dependency) X(dependency_insert) X(dependents_of) X(parents_of) X(children_of)       \
     X(event_insert) X(execution_insert) X(execution_update) X(execution_by_key)                \
     X(result_put) X(result_delete)                                                             \
-    X(checkpoint_insert) X(checkpoint_seqs) X(checkpoint_newest) X(checkpoint_invalidate)      \
+    X(checkpoint_insert) X(checkpoint_seqs)                            \
     X(checkpoint_thin) X(log_insert) X(log_last) X(head_note) X(heads_first) X(heads_forget)   \
     X(anchor_last) X(anchor_insert) X(anchors_after) X(walk_heads) X(walk_owner) X(walk_lines) \
     X(heads_taken) X(chain_cut) X(chain_lines) \
@@ -39,10 +40,10 @@
     X(outbox_count) X(outbox_prune) X(outbox_insert) X(outbox_due) X(outbox_next)              \
     X(outbox_update) X(outbox_delete)                                                          \
     X(workers_all) X(worker_put) X(worker_delete) X(queues_all) X(queue_put) X(queue_delete)   \
-    X(counts_named) X(info_get) X(info_put) X(last_time) X(last_keys)                          \
+    X(info_get) X(info_put) X(last_time) X(last_keys)                          \
     X(read_task) X(read_task_id) X(read_dependencies) X(read_dependents) X(read_result)        \
     X(read_events)                                                                             \
-    X(read_executions) X(read_checkpoints) X(read_logs) X(list_counts) X(list_probe)           \
+    X(read_executions) X(read_logs) X(list_counts) X(list_probe)           \
     X(catalog_lock) X(catalog_version) X(categories_all) X(category_by_id) X(category_named)   \
     X(category_put) X(category_used) X(category_forget) X(category_delete) X(job_by_id)        \
     X(job_put) X(job_ended) X(job_is_template) X(job_delete) X(job_deletes_schedules)          \
@@ -57,10 +58,6 @@
     X(runs_waiting_jobs) X(waits_end) X(waits_end_of_job) X(waits_over) X(delayed_scan)        \
     X(wait_delete) X(waits_drop) X(next_fire_of_job) X(read_execution)                         \
     X(read_execution_logs) X(execution_probe) X(read_job_stats)                                \
-    X(recovery_put) X(recovery_save) X(recovery_by_id) X(recovery_due) X(recovery_next)        \
-    X(recovery_remove) X(recovery_prune) X(recovery_candidates) X(checkpoint_before)           \
-    X(checkpoints_retire)                                                                      \
-    X(hours_put) X(hours_prune) X(hours_sums) X(waits_longest) X(counts_by_queue)              \
     X(verify_counts) X(verify_states) X(verify_specs) X(verify_parts) X(verify_held)           \
     X(verify_executions)                                                                       \
     X(verify_event_order) X(verify_event_ends) X(verify_open_dependencies)                     \
@@ -68,9 +65,10 @@
     X(verify_log_classes) X(verify_log_owners)                                                 \
     X(verify_checkpoints) X(verify_runs)
 
+/* Those of the row layer come first, as in enum rows_statement. */
 enum sqlite_statement {
 #define X(name) SQL_##name,
-    SQLITE_STATEMENTS(X)
+    ROWS_COMMON_STATEMENTS(X) SQLITE_STATEMENTS(X)
 #undef X
         SQL_COUNT
 };
@@ -78,11 +76,15 @@ enum sqlite_statement {
 struct sqlite_sql {
     sqlite3 *db;
     sqlite3_stmt *stmts[SQL_COUNT];
+    struct str lists[ROWS_LISTS_COUNT]; /* texts of those that are prepared for every call */
     struct sqlite_classes classes;
 };
 
 /* The statement, reset and with no bindings left; prepared on first use. NULL on failure. */
 sqlite3_stmt *sql_get(struct sqlite_sql *sql, enum sqlite_statement name, struct err *err);
+
+/* The text of a list. */
+struct str sql_text(struct sqlite_sql *sql, enum sqlite_statement list);
 
 /* Runs a statement that returns no rows and resets it. *changes may be NULL. */
 int sql_run(struct sqlite_sql *sql, sqlite3_stmt *stmt, int64_t *changes, struct err *err);

@@ -2,7 +2,9 @@
  * sql/verify.sql that gives one line per finding, then the hashes of the checkpoints. Only reads;
  * works on a store that is open for use and on one that is only looked at. */
 #include "core/task/checkpoint.h"
+#include "core/task/recovery_fields.h"
 #include "base/hash.h"
+#include "store/sqlite/sqlite_cursor.h"
 #include "store/sqlite/sqlite_int.h"
 
 #define LINES_MAX 100 /* per check: whoever sees a hundred knows enough */
@@ -132,6 +134,8 @@ static int run_check(struct verify *verify, enum sqlite_statement name, struct e
 static int check_checkpoints(struct verify *verify, struct err *err)
 {
     sqlite3_stmt *stmt = sql_get(verify->sql, SQL_verify_checkpoints, err);
+    struct rows rows = {.driver = &sqlite_rows_driver};
+    const struct rows_cursor cursor = {.rows = &rows, .handle = stmt};
     struct arena arena = ARENA_INIT(CHECKPOINT_ARENA_BYTES);
     int rc;
 
@@ -145,11 +149,9 @@ static int check_checkpoints(struct verify *verify, struct err *err)
         char line[LINE_BYTES];
 
         arena_reset(&arena);
-        sqlite_checkpoint_from_row(stmt, 0, &arena, &checkpoint);
-        if (arena.failed) { /* not the checkpoint's fault */
-            rc = err_set(err, ERR_MEMORY, "out of memory for a checkpoint");
+        rc = rows_read(&cursor, 0, &checkpoint_table, &arena, &checkpoint, err);
+        if (rc < 0) /* not the checkpoint's fault */
             break;
-        }
         if (checkpoint_intact(&task_id, &checkpoint))
             continue;
         uuid_format(&task_id, id);

@@ -59,14 +59,6 @@ SELECT perdura_expect(count(*), 1, 'task_checkpoints') FROM made;
 -- name: checkpoint_thin
 DELETE FROM task_checkpoints WHERE task_id = $1 AND seq = $2;
 
--- name: checkpoint_newest
-SELECT id, seq, checkpoint_name, progress_percent, step_description, recoverable_data,
-    database_state, file_state, checkpoint_hash, is_valid, created_at
-FROM task_checkpoints WHERE task_id = $1 AND is_valid ORDER BY seq DESC LIMIT 1;
-
--- name: checkpoint_invalidate
-UPDATE task_checkpoints SET is_valid = false WHERE task_id = $1 AND seq = $2;
-
 -- The next tasks from a key on that have any history left, one after the other by the indexes.
 -- name: prune_candidates
 WITH RECURSIVE next AS (

@@ -1,9 +1,9 @@
--- How executions ended, per hour and category; and who waits longest.
+-- How executions ended, per hour and category; who waits longest; counts.
 
 -- name: hours_put
-INSERT INTO execution_hours (hour, category_id, run, successful, failed, duration_ms)
-SELECT v.hour, v.category_id, $3, v.successful, v.failed, v.duration_ms
-FROM unnest($1::timestamptz[], $2::text[], $4::bigint[], $5::bigint[], $6::bigint[])
+INSERT INTO execution_hours (run, hour, category_id, successful, failed, duration_ms)
+SELECT $1, v.hour, v.category_id, v.successful, v.failed, v.duration_ms
+FROM unnest($2::timestamptz[], $3::text[], $4::bigint[], $5::bigint[], $6::bigint[])
     AS v (hour, category_id, successful, failed, duration_ms)
 ON CONFLICT (hour, category_id, run) DO UPDATE SET successful = excluded.successful,
     failed = excluded.failed, duration_ms = excluded.duration_ms;
@@ -13,7 +13,7 @@ DELETE FROM execution_hours WHERE hour < $1;
 
 -- name: hours_sums
 SELECT hour, category_id, sum(successful)::bigint, sum(failed)::bigint, sum(duration_ms)::bigint
-FROM execution_hours WHERE hour >= coalesce($1, '-infinity') GROUP BY hour, category_id;
+FROM execution_hours WHERE hour >= $1 GROUP BY hour, category_id;
 
 -- The first in line of each lane where some are pending.
 -- name: waits_longest
@@ -28,3 +28,10 @@ JOIN task_states s ON s.task = f.task;
 -- name: counts_by_queue
 SELECT l.queue, c.status::text, sum(c.tasks)::bigint FROM lane_counts c JOIN lanes l ON l.lane = c.lane
 GROUP BY l.queue, c.status HAVING sum(c.tasks) <> 0;
+
+-- name: counts_named
+SELECT l.namespace, l.queue, l.type, c.status, sum(c.tasks)::bigint
+FROM lane_counts c JOIN lanes l ON l.lane = c.lane
+WHERE c.status NOT IN ('held', 'parked') -- which have a status of their own, too
+GROUP BY l.namespace, l.queue, l.type, c.status HAVING sum(c.tasks) <> 0
+ORDER BY l.namespace COLLATE "C", l.queue COLLATE "C", l.type COLLATE "C", c.status COLLATE "C";

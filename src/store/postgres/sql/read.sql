@@ -70,20 +70,6 @@ LEFT JOIN LATERAL (SELECT @execution@ FROM execution_rows e
     WHERE e.execution = z.execution AND e.id = z.id AND z.bytes <= $5 OFFSET 0) e ON true
 WHERE s.task = $1 AND s.id = $2 ORDER BY z.execution DESC;
 
--- name: read_checkpoints
-SELECT k.id, k.seq, k.checkpoint_name, k.progress_percent, k.step_description, k.recoverable_data,
-    k.database_state, k.file_state, k.checkpoint_hash, k.is_valid, k.created_at
-FROM (
-    SELECT c.seq, sum(c.bytes) OVER (ORDER BY c.seq DESC) AS bytes
-    FROM (SELECT x.seq, 1000 + octet_length(x.recoverable_data)
-            + coalesce(octet_length(x.database_state), 0)
-            + coalesce(octet_length(x.file_state), 0) AS bytes
-        FROM task_checkpoints x WHERE x.task_id = $1 AND x.seq < $2
-        ORDER BY x.seq DESC LIMIT $3) c) z
-LEFT JOIN LATERAL (SELECT * FROM task_checkpoints x
-    WHERE x.task_id = $1 AND x.seq = z.seq AND z.bytes <= $4 OFFSET 0) k ON true
-ORDER BY z.seq DESC;
-
 -- One run after the other, each in its own order: reading ends where the page is full. A run is that
 -- of the row its id leads to: no other row shows its lines as those of another task.
 -- name: read_logs

@@ -1,9 +1,7 @@
--- The recovery queue, and what discovery finds. Columns of entries in the order of pg_recovery.c.
+-- The recovery queue, what discovery finds, and checkpoints.
 
 -- name: recovery_put
-INSERT INTO recovery_queue (id, namespace, task_id, recovery_method, recovery_priority,
-    scheduled_for, processing_started, processing_completed, status, attempts, max_attempts,
-    recovery_result, error_message, created_at)
+INSERT INTO recovery_queue (@recovery.names@)
 SELECT v.id, v.namespace, v.task_id, v.method, v.priority, v.scheduled_for, v.started,
     v.completed, v.status, v.attempts, v.max_attempts, v.result::jsonb, v.error, v.created_at
 FROM unnest($1::uuid[], $2::text[], $3::uuid[], $4::text[], $5::bigint[], $6::timestamptz[],
@@ -41,18 +39,31 @@ SELECT (SELECT min(scheduled_for) FROM recovery_queue
 DELETE FROM recovery_queue WHERE id = $1;
 
 -- name: recovery_prune
-WITH gone AS (DELETE FROM recovery_queue WHERE id IN (
+DELETE FROM recovery_queue WHERE id IN (
     SELECT id FROM recovery_queue
-    WHERE status IN ('completed', 'failed') AND scheduled_for < $1 LIMIT $2) RETURNING 1)
-SELECT count(*)::bigint FROM gone;
+    WHERE status IN ('completed', 'failed') AND scheduled_for < $1 LIMIT $2);
 
 -- name: checkpoint_before
-SELECT id, seq, checkpoint_name, progress_percent, step_description, recoverable_data,
-    database_state, file_state, checkpoint_hash, is_valid, created_at
-FROM task_checkpoints WHERE task_id = $1 AND is_valid AND seq < $2 ORDER BY seq DESC LIMIT 1;
+SELECT @checkpoint@ FROM task_checkpoints k
+WHERE k.task_id = $1 AND k.is_valid AND k.seq < $2 ORDER BY k.seq DESC LIMIT 1;
+
+-- name: checkpoint_invalidate
+UPDATE task_checkpoints SET is_valid = false WHERE task_id = $1 AND seq = $2;
 
 -- name: checkpoints_retire
 UPDATE task_checkpoints SET is_valid = false WHERE task_id = $1 AND is_valid;
+
+-- name: read_checkpoints
+SELECT @checkpoint@ FROM (
+    SELECT c.seq, sum(c.bytes) OVER (ORDER BY c.seq DESC) AS bytes
+    FROM (SELECT x.seq, 1000 + octet_length(x.recoverable_data)
+            + coalesce(octet_length(x.database_state), 0)
+            + coalesce(octet_length(x.file_state), 0) AS bytes
+        FROM task_checkpoints x WHERE x.task_id = $1 AND x.seq < $2
+        ORDER BY x.seq DESC LIMIT $3) c) z
+LEFT JOIN LATERAL (SELECT * FROM task_checkpoints x
+    WHERE x.task_id = $1 AND x.seq = z.seq AND z.bytes <= $4 OFFSET 0) k ON true
+ORDER BY z.seq DESC;
 
 -- name: list_recoveries
 SELECT @recovery@ FROM recovery_queue r
@@ -63,7 +74,7 @@ ORDER BY r.id DESC LIMIT $6;
 
 -- What is settled and what is held, each through its rows. $1 now, $2 stall_after of tasks that say
 -- nothing (ms), $3 auto_recovery (-1 = any), $4 to $7 the cursor, $8 limit, $9 namespace.
--- name: list_candidates
+-- name: recovery_candidates
 WITH found AS (
     SELECT r.task FROM settled_rows r WHERE r.status IN ('orphaned', 'partial')
     UNION ALL

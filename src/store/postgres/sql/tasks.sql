@@ -67,13 +67,6 @@ SELECT coalesce(sum(CASE c.status WHEN 'pending' THEN c.tasks WHEN 'parked' THEN
     ELSE 0 END), 0)::bigint
 FROM lanes l JOIN lane_counts c ON c.lane = l.lane WHERE l.namespace = $1 AND l.queue = $2;
 
--- name: counts_named
-SELECT l.namespace, l.queue, l.type, c.status, sum(c.tasks)::bigint
-FROM lane_counts c JOIN lanes l ON l.lane = c.lane
-WHERE c.status NOT IN ('held', 'parked') -- which have a status of their own, too
-GROUP BY l.namespace, l.queue, l.type, c.status HAVING sum(c.tasks) <> 0
-ORDER BY l.namespace COLLATE "C", l.queue COLLATE "C", l.type COLLATE "C", c.status COLLATE "C";
-
 -- name: tasks_state
 SELECT @state@ FROM task_states s WHERE s.task = ANY ($1::bigint[]);
 

@@ -44,14 +44,6 @@ INSERT INTO task_checkpoints (
 -- name: checkpoint_thin
 DELETE FROM task_checkpoints WHERE task_id = ?1 AND seq = ?2;
 
--- name: checkpoint_newest
-SELECT id, seq, checkpoint_name, progress_percent, step_description, recoverable_data,
-    database_state, file_state, checkpoint_hash, is_valid, created_at
-FROM task_checkpoints WHERE task_id = ?1 AND is_valid = 1 ORDER BY seq DESC LIMIT 1;
-
--- name: checkpoint_invalidate
-UPDATE task_checkpoints SET is_valid = 0 WHERE task_id = ?1 AND seq = ?2;
-
 -- The next task from a key on that has any history left.
 -- name: prune_candidates
 WITH next (task) AS (

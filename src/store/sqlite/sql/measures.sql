@@ -1,7 +1,7 @@
--- How executions ended, per hour and category; and who waits longest.
+-- How executions ended, per hour and category; who waits longest; counts.
 
 -- name: hours_put
-INSERT INTO execution_hours (hour, category_id, run, successful, failed, duration_ms)
+INSERT INTO execution_hours (run, hour, category_id, successful, failed, duration_ms)
 VALUES (?1, ?2, ?3, ?4, ?5, ?6)
 ON CONFLICT (hour, category_id, run) DO UPDATE SET successful = excluded.successful,
     failed = excluded.failed, duration_ms = excluded.duration_ms;
@@ -26,3 +26,9 @@ WHERE since IS NOT NULL;
 -- name: counts_by_queue
 SELECT l.queue, c.status, sum(c.tasks) FROM lane_counts c JOIN lanes l ON l.lane = c.lane
 WHERE c.tasks <> 0 GROUP BY l.queue, c.status;
+
+-- name: counts_named
+SELECT l.namespace, l.queue, l.type, c.status, c.tasks
+FROM lane_counts c JOIN lanes l ON l.lane = c.lane
+WHERE c.tasks <> 0 AND c.status <> 'parked' -- which are pending, too
+ORDER BY l.namespace, l.queue, l.type, c.status;

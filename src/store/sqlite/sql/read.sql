@@ -63,11 +63,6 @@ SELECT @execution@, CASE WHEN e.status = 'completed' AND e.execution = s.executi
 FROM execution_rows e JOIN task_states s ON s.task = e.task
 WHERE e.task = ?1 AND e.execution < ?2 ORDER BY e.execution DESC LIMIT ?3;
 
--- name: read_checkpoints
-SELECT id, seq, checkpoint_name, progress_percent, step_description, recoverable_data,
-    database_state, file_state, checkpoint_hash, is_valid, created_at
-FROM task_checkpoints WHERE task_id = ?1 AND seq < ?2 ORDER BY seq DESC LIMIT ?3;
-
 -- A run is that of the row its id leads to: no other row shows its lines as those of another task.
 -- name: read_logs
 SELECT g.id, g.execution_id, g.seq, g.log_level, g.message, g.context, g.logged_at, g.chain_hash,

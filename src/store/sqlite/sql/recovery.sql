@@ -1,11 +1,7 @@
--- The recovery queue, and what discovery finds. Columns of entries in the order of
--- sqlite_recovery.c.
+-- The recovery queue, what discovery finds, and checkpoints.
 
 -- name: recovery_put
-INSERT INTO recovery_queue (id, namespace, task_id, recovery_method, recovery_priority,
-    scheduled_for, processing_started, processing_completed, status, attempts, max_attempts,
-    recovery_result, error_message, created_at)
-VALUES (?1, ?2, ?3, ?4, ?5, ?6, ?7, ?8, ?9, ?10, ?11, ?12, ?13, ?14);
+INSERT INTO recovery_queue (@recovery.names@) VALUES (@recovery.values@);
 
 -- name: recovery_save
 UPDATE recovery_queue SET scheduled_for = ?2, processing_started = ?3, processing_completed = ?4,
@@ -28,10 +24,10 @@ SELECT * FROM (
 ORDER BY recovery_priority DESC, scheduled_for, id LIMIT ?3;
 
 -- name: recovery_next
-SELECT min((SELECT coalesce(min(scheduled_for), ?2) FROM recovery_queue
+SELECT (SELECT min(scheduled_for) FROM recovery_queue
         WHERE status = 'pending' AND scheduled_for > ?1),
-    (SELECT coalesce(min(processing_started) + ?3, ?2) FROM recovery_queue
-        WHERE status = 'processing' AND processing_started > ?1 - ?3));
+    (SELECT min(processing_started) FROM recovery_queue
+        WHERE status = 'processing' AND processing_started > ?2);
 
 -- name: recovery_remove
 DELETE FROM recovery_queue WHERE id = ?1;
@@ -42,16 +38,31 @@ DELETE FROM recovery_queue WHERE rowid IN (
     WHERE status IN ('completed', 'failed') AND scheduled_for < ?1 LIMIT ?2);
 
 -- name: checkpoint_before
-SELECT id, seq, checkpoint_name, progress_percent, step_description, recoverable_data,
-    database_state, file_state, checkpoint_hash, is_valid, created_at
-FROM task_checkpoints WHERE task_id = ?1 AND is_valid = 1 AND seq < ?2 ORDER BY seq DESC LIMIT 1;
+SELECT @checkpoint@ FROM task_checkpoints k
+WHERE k.task_id = ?1 AND k.is_valid = 1 AND k.seq < ?2 ORDER BY k.seq DESC LIMIT 1;
+
+-- name: checkpoint_invalidate
+UPDATE task_checkpoints SET is_valid = 0 WHERE task_id = ?1 AND seq = ?2;
 
 -- name: checkpoints_retire
 UPDATE task_checkpoints SET is_valid = 0 WHERE task_id = ?1 AND is_valid = 1;
 
+-- name: read_checkpoints
+SELECT @checkpoint@ FROM task_checkpoints k
+WHERE k.task_id = ?1 AND k.seq < ?2 ORDER BY k.seq DESC LIMIT ?3;
+
+-- name: list_recoveries
+SELECT @recovery@ FROM recovery_queue r WHERE true
+    [1: AND r.namespace = ?1]
+    [2: AND r.task_id = ?2]
+    [3: AND r.status = ?3]
+    [4: AND r.recovery_method = ?4]
+    [5: AND r.id < ?5]
+ORDER BY r.id DESC LIMIT ?6;
+
 -- Those that were given up or ended in part, through the index of what is settled; then what is
 -- held, of which only the running ones can be silent. ?1 now, ?2 stall_after of tasks that say
--- nothing (µs), ?3 auto_recovery (-1 = any), ?4 to ?7 the cursor, ?8 limit.
+-- nothing (ms), ?3 auto_recovery (-1 = any), ?4 to ?7 the cursor, ?8 limit.
 -- name: recovery_candidates
 WITH found (task) AS (
     SELECT task FROM task_states INDEXED BY task_states_settled
@@ -61,7 +72,7 @@ WITH found (task) AS (
     SELECT s.task FROM task_states s INDEXED BY task_states_held
     JOIN task_specs p ON p.task = s.task LEFT JOIN task_options o ON o.task = p.options
     WHERE s.held = 1 AND s.status = 'running'
-        AND ?1 - s.last_heartbeat > coalesce(o.stall_after_ms * 1000, ?2))
+        AND ?1 - s.last_heartbeat > coalesce(o.stall_after_ms, ?2) * 1000)
 SELECT @state@, @lean@, l.namespace, l.queue, l.type
 FROM found f CROSS JOIN task_states s ON s.task = f.task @joins@
 JOIN lanes l ON l.lane = s.lane

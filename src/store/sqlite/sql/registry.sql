@@ -62,12 +62,6 @@ ON CONFLICT (namespace, name) DO UPDATE SET
 -- name: queue_delete
 DELETE FROM queues WHERE namespace = ?1 AND name = ?2 AND updated_at = ?3;
 
--- name: counts_named
-SELECT l.namespace, l.queue, l.type, c.status, c.tasks
-FROM lane_counts c JOIN lanes l ON l.lane = c.lane
-WHERE c.tasks <> 0 AND c.status <> 'parked' -- which are pending, too
-ORDER BY l.namespace, l.queue, l.type, c.status;
-
 -- name: info_get
 SELECT value FROM store_info WHERE name = ?1;
 

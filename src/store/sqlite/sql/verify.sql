@@ -282,9 +282,7 @@ SELECT 'task_results: the result of task ' || uuid_text(task_id)
 FROM task_results WHERE payload_sum IS NOT NULL AND payload_sum <> text_sum(payload);
 
 -- name: verify_checkpoints
-SELECT id, seq, checkpoint_name, progress_percent, step_description, recoverable_data,
-    database_state, file_state, checkpoint_hash, is_valid, created_at, task_id
-FROM task_checkpoints WHERE is_valid = 1;
+SELECT @checkpoint@, k.task_id FROM task_checkpoints k WHERE k.is_valid = 1;
 
 -- Readers compare ids of one class only, so a value of another class hides a row from them.
 -- name: verify_log_classes

@@ -1,0 +1,9 @@
+/* What drives the row layer on PostgreSQL. */
+#ifndef STORE_POSTGRES_PG_CURSOR_H
+#define STORE_POSTGRES_PG_CURSOR_H
+
+#include "store/rows/rows.h"
+
+extern const struct rows_driver pg_rows_driver;
+
+#endif

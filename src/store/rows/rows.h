@@ -1,0 +1,161 @@
+/* The row layer: verbs on small tables are written once above it, and each store drives it. A
+ * statement is known by its name, which both stores have in their .sql files with the same
+ * parameters and columns; structs become parameters and come back by tables of fields.
+ *
+ * A store's writing connection and each reader are a `struct rows`. Statements that change
+ * something run on the writer's thread between begin and commit. A reader's statement sees
+ * committed states only, has the reader's time limit, and refuses rows for which the arena has no
+ * room (ERR_TOO_LARGE). All return 0 or a negative error. */
+#ifndef STORE_ROWS_ROWS_H
+#define STORE_ROWS_ROWS_H
+
+#include "core/field.h"
+#include "store/rows/rows_statements.h"
+#include "store/store.h"
+
+#define ROWS_VALUES_MAX 32
+#define ROWS_DIGITS_BYTES 40 /* of a number or an id as text */
+
+/* One parameter, or one cell of a row: INT, TIME, BOOL, TEXT or UUID. */
+struct rows_value {
+    enum field_kind kind;
+    bool null;
+    uint32_t ids_count; /* > 0: of `ids`, in place of one id */
+    int64_t number;
+    struct str text;
+    struct uuid id;
+    const struct uuid *ids;
+    char digits[ROWS_DIGITS_BYTES]; /* where `text` lies if it was made from a number */
+};
+
+struct rows_value value_int(int64_t number);
+struct rows_value value_int_if(bool given, int64_t number);
+struct rows_value value_time(int64_t us);   /* 0 = NULL */
+struct rows_value value_moment(int64_t us); /* never NULL: 0 is 1970 */
+struct rows_value value_bool(bool truth);
+struct rows_value value_text(struct str text); /* absent = NULL */
+struct rows_value value_word(const char *word); /* the same */
+struct rows_value value_uuid(const struct uuid *id); /* nil and NULL pointers are NULL */
+struct rows_value value_ids(const struct uuid *ids, uint32_t count);
+/* What the field of a struct is stored as; in place, because the text may lie in the value. */
+void value_of_field(const struct field *field, const void *row, struct rows_value *value);
+
+/* A statement with its parameters. */
+struct rows_query {
+    enum rows_statement name;
+    uint32_t count;
+    const struct rows_value *values;
+};
+#define ROWS_ARRAY(...) ((const struct rows_value[]){__VA_ARGS__})
+#define ROWS_QUERY(statement, ...)                                                                 \
+    (&(const struct rows_query){statement,                                                         \
+                                sizeof ROWS_ARRAY(__VA_ARGS__) / sizeof(struct rows_value),        \
+                                ROWS_ARRAY(__VA_ARGS__)})
+#define ROWS_PLAIN(statement) (&(const struct rows_query){statement, 0, NULL})
+
+/* ---- what a store provides ---- */
+
+struct rows_cursor {
+    struct rows *rows;
+    void *handle;       /* of the driver: a statement or a result */
+    int64_t row;        /* where it stands, and ... */
+    int64_t rows_count; /* ... how many there are; 0 = not known before the end */
+    bool own;           /* the handle goes with the cursor */
+};
+
+struct rows_driver {
+    /* *changes: how many rows it changed; NULL = nobody wants to know, and nobody waits. */
+    int (*run)(struct rows *rows, const struct rows_query *query, int64_t *changes,
+               struct err *err);
+    /* The same for many structs in one statement, whose arrays come behind the values of the query.
+     * marks (may be NULL): the bool of each struct that says whether it changed a row; the
+     * statement then gives the places of those, from 1 on. NULL = only one at a time. */
+    int (*put)(struct rows *rows, const struct rows_query *query, const struct field_table *table,
+               const void *structs, uint32_t count, bool *marks, int64_t *changes,
+               struct err *err);
+    /* A cursor that could be opened is closed in any case. next: 1, 0 at the end, or an error. */
+    int (*open)(struct rows *rows, const struct rows_query *query, struct rows_cursor *cursor,
+                struct err *err);
+    int (*next)(struct rows_cursor *cursor, struct err *err);
+    /* What the cell holds, as cell->kind says: INT, TIME and BOOL are numbers, all else is TEXT or
+     * UUID. A text is good until the next row; none in place of one that is there: out of memory.
+     * task: a whole row of recovery_candidates. */
+    void (*cell)(const struct rows_cursor *cursor, uint32_t column, struct rows_value *cell);
+    void (*task)(const struct rows_cursor *cursor, struct arena *arena, struct task *task);
+    /* Counts of tasks that the transaction under way has changed are in their table then. */
+    int (*flush_counts)(struct rows *rows, struct err *err);
+    int (*fits)(const struct rows_cursor *cursor, const struct arena *arena, struct err *err);
+    void (*close)(struct rows_cursor *cursor);
+};
+
+struct rows {
+    const struct rows_driver *driver;
+    bool reads; /* a reader's */
+};
+
+static inline struct rows *rows_of(struct store *store)
+{
+    return store->rows;
+}
+
+/* Every reader of a store that drives this layer begins with its struct rows. */
+static inline struct rows *rows_of_reader(struct store_reader *reader)
+{
+    return (struct rows *)(void *)reader;
+}
+
+/* ---- what verbs use ---- */
+
+int rows_run(struct rows *rows, const struct rows_query *query, int64_t *changes,
+             struct err *err);
+/* What removes or changes one row: -ERR_NOT_FOUND naming `what` when there was none. */
+int rows_change(struct rows *rows, const struct rows_query *query, const char *what,
+                struct err *err);
+/* One struct as the parameters of a statement. */
+int rows_save(struct rows *rows, enum rows_statement name, const struct field_table *table,
+              const void *row, struct err *err);
+/* Many; the values of the query come first. */
+int rows_save_all(struct rows *rows, const struct rows_query *query, const struct field_table *table,
+             const void *structs, uint32_t count, int64_t *changes, struct err *err);
+/* The same, and the bool that lies `mark` bytes into each struct says whether it changed a row. */
+int rows_save_marked(struct rows *rows, enum rows_statement name, const struct field_table *table,
+                    void *structs, uint32_t count, size_t mark, struct err *err);
+
+/* Where results go: the address of a pointer to structs, and their size. */
+#define ROWS_INTO(pointer) (pointer), sizeof **(pointer)
+/* All rows as an array in the arena. */
+int rows_take(struct rows *rows, const struct rows_query *query, const struct field_table *table,
+              struct arena *arena, void *array, size_t bytes, uint32_t *count, struct err *err);
+/* The first row; a NULL pointer when there is none. */
+int rows_one(struct rows *rows, const struct rows_query *query, const struct field_table *table,
+             struct arena *arena, void *one, size_t bytes, struct err *err);
+/* By ids: pointers[i] is that of ids[i], or NULL. Rows begin with the place of the id, from 1 on. */
+int rows_by_id(struct rows *rows, enum rows_statement name, const struct uuid *ids, uint32_t count,
+               const struct field_table *table, struct arena *arena, void *pointers, size_t bytes,
+               struct err *err);
+/* The first columns of the first row; numbers that are NULL, or of no row, stay as they were. */
+int rows_numbers(struct rows *rows, const struct rows_query *query, int64_t *numbers,
+                 uint32_t count, struct err *err);
+/* Is there any row? 1 or 0. */
+int rows_any(struct rows *rows, const struct rows_query *query, struct err *err);
+
+/* Fills a zeroed struct from the columns of the row at which a cursor stands. */
+int rows_read(const struct rows_cursor *cursor, uint32_t first, const struct field_table *table,
+              struct arena *arena, void *row, struct err *err);
+/* Tasks without their payloads, of recovery_candidates. */
+int rows_tasks(struct rows *rows, const struct rows_query *query, struct arena *arena,
+               struct task ***tasks, uint32_t *count, struct err *err);
+
+/* Of lists that people read, and of the pages of a task's history: how many where none are asked
+ * for, and at most. */
+uint32_t rows_limit(uint32_t limit);
+uint32_t rows_page(uint32_t limit);
+/* Bytes of text that the arena has room for. A statement that gets this as a parameter may give a
+ * row whose first column is NULL in place of one that is too much, so that it is never sent. */
+int64_t rows_room(const struct arena *arena);
+
+/* Writes what @token@ in a .sql file stands for: `job` the columns with their alias, `job.names`
+ * without it, `job.values` as many parameters. False: it is none of ours. mark: '?' or '$'. */
+bool rows_write_token(struct buf *out, struct str token, char mark);
+
+#endif

@@ -1,0 +1,92 @@
+/* How executions ended per hour and category, how long queues have tasks waiting, and counts, once
+ * for every store. Hours are written on the writer's thread, all else is read by readers. */
+#include "store/rows/rows_measures.h"
+
+FIELD_WORDS(status, status, STATUS_NONE);
+
+#define HOUR(...) FIELD_ROW(execution_hour, __VA_ARGS__)
+static const struct field hours_fields[] = {
+    HOUR(hour, hour_us, TIME, FIELD_ALWAYS), HOUR(category_id, category_id, ID_TEXT, 0),
+    HOUR(successful, successful, INT, 0),    HOUR(failed, failed, INT, 0),
+    HOUR(duration_ms, duration_ms, INT, 0)};
+static const struct field_table hour_table = FIELD_TABLE(execution_hour, "hour", "h",
+                                                         hours_fields);
+
+#define WAIT(...) FIELD_ROW(queue_wait, __VA_ARGS__)
+static const struct field wait_fields[] = {WAIT(queue, queue, TEXT, 0), WAIT(type, type, TEXT, 0),
+                                           WAIT(since, since_us, TIME, 0)};
+static const struct field_table wait_table = FIELD_TABLE(queue_wait, "wait", "w", wait_fields);
+
+#define COUNT(...) FIELD_ROW(queue_count, __VA_ARGS__)
+static const struct field count_fields[] = {COUNT(queue, queue, TEXT, 0),
+                                            COUNT(status, status, WORD, 0, .words = &status_words),
+                                            COUNT(tasks, tasks, INT, 0)};
+static const struct field_table count_table = FIELD_TABLE(queue_count, "count", "c", count_fields);
+
+#define LANE(...) FIELD_ROW(lane_count, __VA_ARGS__)
+static const struct field lane_fields[] = {
+    LANE(namespace, namespace_name, TEXT, 0), LANE(queue, queue, TEXT, 0),
+    LANE(type, type, TEXT, 0), LANE(status, status, WORD, 0, .words = &status_words),
+    LANE(tasks, tasks, INT, 0)};
+static const struct field_table lane_table = FIELD_TABLE(lane_count, "lane", "l", lane_fields);
+
+static int hours_put(struct store *store, struct str run, const struct execution_hour *hours,
+                     uint32_t count, struct err *err)
+{
+    return rows_save_all(rows_of(store), ROWS_QUERY(ROWS_hours_put, value_text(run)), &hour_table,
+                         hours, count, NULL, err);
+}
+
+static int hours_prune(struct store *store, int64_t before_us, struct err *err)
+{
+    return rows_run(rows_of(store), ROWS_QUERY(ROWS_hours_prune, value_time(before_us)), NULL,
+                    err);
+}
+
+/* What the transaction under way has changed is in the table before it is read. */
+int rows_counts_load(struct store *store, struct arena *arena, struct lane_count **counts,
+                     uint32_t *count, struct err *err)
+{
+    TRY(rows_of(store)->driver->flush_counts(rows_of(store), err));
+    return rows_take(rows_of(store), ROWS_PLAIN(ROWS_counts_named), &lane_table, arena,
+                     ROWS_INTO(counts), count, err);
+}
+
+/* ---- readers ---- */
+
+static int read_hours(struct store_reader *reader, int64_t since_us, struct arena *arena,
+                      struct execution_hour **hours, uint32_t *count, struct err *err)
+{
+    return rows_take(rows_of_reader(reader), ROWS_QUERY(ROWS_hours_sums, value_moment(since_us)),
+                     &hour_table, arena, ROWS_INTO(hours), count, err);
+}
+
+static int read_waits(struct store_reader *reader, struct arena *arena, struct queue_wait **waits,
+                      uint32_t *count, struct err *err)
+{
+    return rows_take(rows_of_reader(reader), ROWS_PLAIN(ROWS_waits_longest), &wait_table, arena,
+                     ROWS_INTO(waits), count, err);
+}
+
+static int read_counts(struct store_reader *reader, struct arena *arena,
+                       struct queue_count **counts, uint32_t *count, struct err *err)
+{
+    return rows_take(rows_of_reader(reader), ROWS_PLAIN(ROWS_counts_by_queue), &count_table, arena,
+                     ROWS_INTO(counts), count, err);
+}
+
+static int read_lanes(struct store_reader *reader, struct arena *arena, struct lane_count **lanes,
+                      uint32_t *count, struct err *err)
+{
+    return rows_take(rows_of_reader(reader), ROWS_PLAIN(ROWS_counts_named), &lane_table, arena,
+                     ROWS_INTO(lanes), count, err);
+}
+
+const struct measure_verbs rows_measure_verbs = {
+    .hours_put = hours_put,
+    .hours_prune = hours_prune,
+    .read_hours = read_hours,
+    .read_waits = read_waits,
+    .read_counts = read_counts,
+    .read_lanes = read_lanes,
+};

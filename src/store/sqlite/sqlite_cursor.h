@@ -1,0 +1,9 @@
+/* What drives the row layer on SQLite. */
+#ifndef STORE_SQLITE_SQLITE_CURSOR_H
+#define STORE_SQLITE_SQLITE_CURSOR_H
+
+#include "store/rows/rows.h"
+
+extern const struct rows_driver sqlite_rows_driver;
+
+#endif
