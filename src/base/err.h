@@ -70,15 +70,19 @@ void err_record(struct err *err, enum err_code code, const char *field, const ch
             return failed_with;        \
     } while (0)
 
-/* Memory that was asked for; goes back to the caller with ERR_MEMORY when there is none. `err` is
- * the name that every function here has for it. */
-#define TRY_MEMORY(call)                                                                    \
-    ({                                                                                      \
-        void *given = (call);                                                               \
-                                                                                            \
-        if (!given)                                                                         \
-            return err_set(err, ERR_MEMORY, "there is not enough memory; try again");       \
-        given;                                                                              \
+/* The one sentence about memory that is used up. */
+#define err_no_memory(err) \
+    err_set((err), ERR_MEMORY, "there is not enough memory; try again")
+
+/* What a call that needs memory gives: a pointer, or whether it went well. Goes back to the caller
+ * with ERR_MEMORY when there is none. `err` is the name that every function here has for it. */
+#define TRY_MEMORY(call)                      \
+    ({                                        \
+        __auto_type given = (call);           \
+                                              \
+        if (!given)                           \
+            return err_no_memory(err);        \
+        given;                                \
     })
 
 int err_http_status(enum err_code code);

@@ -188,7 +188,7 @@ int json_canonical(struct str value, struct buf *out, struct err *err)
     if (rc == 0 && out->failed)
         rc = -ERR_TOO_LARGE;
     if (rc == -ERR_MEMORY)
-        return err_set(err, ERR_MEMORY, "Not enough memory for the canonical JSON; try again.");
+        return err_no_memory(err);
     if (rc == -ERR_TOO_LARGE)
         return err_set(err, ERR_TOO_LARGE, "The canonical JSON is longer than %zu bytes.",
                        out->max_bytes);

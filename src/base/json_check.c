@@ -27,7 +27,7 @@ static int refuse(struct checker *checker, const char *why)
 
 static int refuse_memory(struct checker *checker)
 {
-    return err_set(checker->err, ERR_MEMORY, "Not enough memory to check the JSON; try again.");
+    return err_no_memory(checker->err);
 }
 
 static int check_escape(struct checker *checker)

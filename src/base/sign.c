@@ -19,11 +19,6 @@ struct sign_key {
     uint8_t public_key[SIGN_PUBLIC_BYTES];
 };
 
-static int no_memory(struct err *err)
-{
-    return err_set(err, ERR_MEMORY, "out of memory for a signing key; try again");
-}
-
 struct sign_key *sign_key_new(const uint8_t seed[SIGN_SEED_BYTES])
 {
     struct sign_key *key = calloc(1, sizeof *key);
@@ -114,7 +109,7 @@ int sign_key_load(const char *path, bool may_link, struct sign_key **key, struct
         rc = err_set(err, ERR_INVALID, "'%s' is not a key: it must hold 64 hexadecimal digits",
                      path);
     else if (!(*key = sign_key_new(seed)))
-        rc = no_memory(err);
+        rc = err_no_memory(err);
     if (fd >= 0)
         close(fd);
     OPENSSL_cleanse(seed, sizeof seed);
@@ -173,7 +168,7 @@ int sign_key_make(const char *path, struct sign_key **key, struct err *err)
     text[FILE_BYTES - 1] = '\n';
     text[FILE_BYTES] = '\0';
     *key = sign_key_new(seed);
-    rc = *key ? write_file(path, text, err) : no_memory(err);
+    rc = *key ? write_file(path, text, err) : err_no_memory(err);
     if (rc < 0) {
         sign_key_free(*key);
         *key = NULL;

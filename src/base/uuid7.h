@@ -39,4 +39,9 @@ static inline bool uuid_is_nil(const struct uuid *a)
     return uuid_eq(a, &nil);
 }
 
+static inline struct str uuid_bytes(const struct uuid *id) /* as a key of a map */
+{
+    return str_span((const char *)id->bytes, sizeof id->bytes);
+}
+
 #endif

@@ -79,11 +79,6 @@ void batch_deinit(struct batch *batch)
     arena_deinit(&batch->arena);
 }
 
-static int no_memory(struct err *err)
-{
-    return err_set(err, ERR_MEMORY, "out of memory for the batch; try again");
-}
-
 bool batch_grow(struct batch *batch, void *items, uint32_t *cap, uint32_t count, size_t item_bytes)
 {
     uint32_t grown = *cap ? *cap * 2 : 32;
@@ -103,19 +98,14 @@ bool batch_grow(struct batch *batch, void *items, uint32_t *cap, uint32_t count,
     return true;
 }
 
-static struct str key_of(const struct task *task)
-{
-    return str_span((const char *)task->id.bytes, sizeof task->id.bytes);
-}
-
 int batch_adopt(struct batch *batch, struct task *task, struct err *err)
 {
-    return map_put(&batch->tasks, key_of(task), task) < 0 ? no_memory(err) : 0;
+    return map_put(&batch->tasks, uuid_bytes(&task->id), task) < 0 ? err_no_memory(err) : 0;
 }
 
 int batch_task(struct batch *batch, const struct uuid *id, struct task **task, struct err *err)
 {
-    *task = map_get(&batch->tasks, str_span((const char *)id->bytes, 16));
+    *task = map_get(&batch->tasks, uuid_bytes(id));
     if (*task)
         return 0;
     TRY(batch->store->verbs->tasks_load(batch->store, id, 1, LOAD_SPEC, &batch->arena, task, err));
@@ -125,14 +115,12 @@ int batch_task(struct batch *batch, const struct uuid *id, struct task **task, s
 int batch_recall(struct batch *batch, const struct uuid *ids, const int64_t *lease_tokens,
                  uint32_t count, struct err *err)
 {
-    struct task **tasks = arena_alloc_array(&batch->arena, count, sizeof *tasks);
+    struct task **tasks = TRY_MEMORY(arena_alloc_array(&batch->arena, count, sizeof *tasks));
 
-    if (!tasks)
-        return no_memory(err);
     TRY(batch->store->verbs->held_recall(batch->store, ids, lease_tokens, count, &batch->arena,
                                          tasks, err));
     for (uint32_t i = 0; i < count; i++)
-        if (tasks[i] && !map_get(&batch->tasks, key_of(tasks[i])) &&
+        if (tasks[i] && !map_get(&batch->tasks, uuid_bytes(&tasks[i]->id)) &&
             batch_adopt(batch, tasks[i], err) < 0)
             return -(int)err->code;
     return 0;
@@ -146,19 +134,17 @@ int batch_prefetch(struct batch *batch, const struct uuid *ids, uint32_t count, 
 
     if (!batch->store->shared || count < 2)
         return 0;
-    missing = arena_alloc_array(&batch->arena, count, sizeof *missing);
-    tasks = arena_alloc_array(&batch->arena, count, sizeof *tasks);
-    if (!missing || !tasks)
-        return no_memory(err);
+    missing = TRY_MEMORY(arena_alloc_array(&batch->arena, count, sizeof *missing));
+    tasks = TRY_MEMORY(arena_alloc_array(&batch->arena, count, sizeof *tasks));
     for (uint32_t i = 0; i < count; i++)
-        if (!map_get(&batch->tasks, str_span((const char *)ids[i].bytes, 16)))
+        if (!map_get(&batch->tasks, uuid_bytes(&ids[i])))
             missing[missing_count++] = ids[i];
     if (missing_count == 0)
         return 0;
     TRY(batch->store->verbs->tasks_load(batch->store, missing, missing_count, LOAD_SPEC,
                                         &batch->arena, tasks, err));
     for (uint32_t i = 0; i < missing_count; i++)
-        if (tasks[i] && !map_get(&batch->tasks, key_of(tasks[i])) &&
+        if (tasks[i] && !map_get(&batch->tasks, uuid_bytes(&tasks[i]->id)) &&
             batch_adopt(batch, tasks[i], err) < 0)
             return -(int)err->code;
     return 0;
@@ -168,9 +154,7 @@ int batch_owe(struct batch *batch, struct task *task, struct err *err)
 {
     if (task->mark != TASK_CLEAN)
         return 0;
-    if (!batch_grow(batch, &batch->owed.items, &batch->owed.cap, batch->owed.count,
-                    sizeof *batch->owed.items))
-        return no_memory(err);
+    TRY_MEMORY(BATCH_GROW(batch, batch->owed));
     task->mark = TASK_DIRTY;
     batch->owed.items[batch->owed.count++] = task;
     return 0;
@@ -180,9 +164,7 @@ static int note(struct batch *batch, const struct task *task, struct err *err)
 {
     if (!batch->engine->config.on_notes)
         return 0;
-    if (!batch_grow(batch, &batch->notes.items, &batch->notes.cap, batch->notes.count,
-                    sizeof *batch->notes.items))
-        return no_memory(err);
+    TRY_MEMORY(BATCH_GROW(batch, batch->notes));
     batch->notes.items[batch->notes.count++] = (struct task_note){
         task->id, task->status, task->spec.queue, task->spec.type, task->progress, task->version};
     return 0;
@@ -198,9 +180,7 @@ int batch_touch(struct batch *batch, struct task *task, struct err *err)
 int batch_add(struct batch *batch, struct task *task, struct err *err)
 {
     task->mark = TASK_FRESH;
-    if (!batch_grow(batch, &batch->owed.items, &batch->owed.cap, batch->owed.count,
-                    sizeof *batch->owed.items))
-        return no_memory(err);
+    TRY_MEMORY(BATCH_GROW(batch, batch->owed));
     batch->owed.items[batch->owed.count++] = task;
     return batch_adopt(batch, task, err);
 }
@@ -208,9 +188,7 @@ int batch_add(struct batch *batch, struct task *task, struct err *err)
 int batch_event(struct batch *batch, struct task *task, enum actor actor, struct str detail,
                 struct err *err)
 {
-    if (!batch_grow(batch, &batch->events.items, &batch->events.cap, batch->events.count,
-                    sizeof *batch->events.items))
-        return no_memory(err);
+    TRY_MEMORY(BATCH_GROW(batch, batch->events));
     batch->events.items[batch->events.count++] =
         (struct task_event){.id = uuid7_new(&batch->engine->ids, batch->now_us),
                             .task_key = task->key,
@@ -293,9 +271,7 @@ int batch_move(struct batch *batch, struct task *task, enum status to, enum move
         chore_soon(batch->engine, CHORE_DUE, batch->now_us); /* checked again after this batch */
     if (status_ended(to)) {
         task->completed_at_us = batch->now_us;
-        if (!batch_grow(batch, &batch->ended.items, &batch->ended.cap, batch->ended.count,
-                        sizeof *batch->ended.items))
-            return no_memory(err);
+        TRY_MEMORY(BATCH_GROW(batch, batch->ended));
         batch->ended.items[batch->ended.count++] = task;
         batch->plans.runs_ended |= !uuid_is_nil(&task->spec.origin.job_id);
     }
@@ -314,9 +290,7 @@ int batch_move(struct batch *batch, struct task *task, enum status to, enum move
 
 int batch_log(struct batch *batch, const struct log_entry *entry, struct err *err)
 {
-    if (!batch_grow(batch, &batch->logs.lines.items, &batch->logs.lines.cap,
-                    batch->logs.lines.count, sizeof *batch->logs.lines.items))
-        return no_memory(err);
+    TRY_MEMORY(BATCH_GROW(batch, batch->logs.lines));
     batch->logs.lines.items[batch->logs.lines.count++] = *entry;
     return 0;
 }
@@ -324,9 +298,7 @@ int batch_log(struct batch *batch, const struct log_entry *entry, struct err *er
 int batch_execution_new(struct batch *batch, struct task *task,
                         const struct execution *execution, struct err *err)
 {
-    if (!batch_grow(batch, &batch->executions.items, &batch->executions.cap,
-                    batch->executions.count, sizeof *batch->executions.items))
-        return no_memory(err);
+    TRY_MEMORY(BATCH_GROW(batch, batch->executions));
     batch->executions.items[batch->executions.count++] = *execution;
     task->execution_slot = (int32_t)batch->executions.count;
     return 0;
@@ -340,9 +312,8 @@ struct execution *batch_execution(struct batch *batch, struct task *task, struct
         return &batch->executions.items[task->execution_slot - 1];
     if (task->execution_slot < 0)
         return &batch->changed.items[-task->execution_slot - 1];
-    if (!batch_grow(batch, &batch->changed.items, &batch->changed.cap, batch->changed.count,
-                    sizeof *batch->changed.items)) {
-        no_memory(err);
+    if (!BATCH_GROW(batch, batch->changed)) {
+        err_no_memory(err);
         return NULL;
     }
     if (batch_owe(batch, task, err) < 0) /* the slot is given up when the task is written */
@@ -430,10 +401,8 @@ static int write_tasks(struct batch *batch, struct err *err)
 
     if (count == 0)
         return 0;
-    tasks = arena_alloc_array(&batch->arena, count, sizeof *tasks);
-    by = arena_alloc_array(&batch->arena, count, sizeof *by);
-    if (!tasks || !by)
-        return no_memory(err);
+    tasks = TRY_MEMORY(arena_alloc_array(&batch->arena, count, sizeof *tasks));
+    by = TRY_MEMORY(arena_alloc_array(&batch->arena, count, sizeof *by));
     fresh = put_fresh_first(batch, tasks);
     for (uint32_t i = 0; i < count; i++)
         by[i] = (int8_t)((int)tasks[i]->lease.held - (int)tasks[i]->row.held);
@@ -459,7 +428,7 @@ int batch_flush(struct batch *batch, struct err *err)
     struct store *store = batch->store;
 
     if (batch->arena.failed) /* what is owed may lack a part */
-        return no_memory(err);
+        return err_no_memory(err);
     if (batch->owed.count || batch->events.count || batch->executions.count ||
         batch->changed.count || batch->logs.lines.count)
         batch->wrote = true;

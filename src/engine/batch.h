@@ -21,7 +21,7 @@ struct queue_state;
 struct recovery_entry;
 struct span;
 
-/* A list that grows in the batch's arena (batch_grow). */
+/* A list that grows in the batch's arena (BATCH_GROW). */
 #define BATCH_LIST(type) \
     struct { \
         type *items; \
@@ -154,5 +154,7 @@ struct str batch_text(struct batch *batch, const char *format, ...)
     __attribute__((format(printf, 2, 3)));
 /* Grows an array kept in the batch's arena; false when memory is used up. */
 bool batch_grow(struct batch *batch, void *items, uint32_t *cap, uint32_t count, size_t item_bytes);
+#define BATCH_GROW(batch, list) /* a BATCH_LIST: room for one more */                       \
+    batch_grow((batch), &(list).items, &(list).cap, (list).count, sizeof *(list).items)
 
 #endif

@@ -72,8 +72,7 @@ static int doubt_claims(struct batch *batch, struct err *err)
     int64_t after = 0;
     uint32_t count;
 
-    if (!tasks)
-        return err_set(err, ERR_MEMORY, "out of memory at the start");
+    TRY_MEMORY(tasks);
     do {
         TRY(batch->store->verbs->held_find(batch->store, STR_NONE, after, BOUND_CHORE_ROWS,
                                            &batch->arena, tasks, &count, err));
@@ -143,7 +142,7 @@ struct engine *engine_new(struct store *store, const struct engine_config *confi
     pthread_condattr_t attributes;
 
     if (!engine) {
-        err_set(err, ERR_MEMORY, "out of memory for the queue");
+        err_no_memory(err);
         return NULL;
     }
     if (redact_new(&engine->redact, config->settings->redact, config->settings->redact_count, err) <
@@ -154,7 +153,7 @@ struct engine *engine_new(struct store *store, const struct engine_config *confi
     engine->config = *config;
     engine->leases.declined = declined_new();
     if (!engine->leases.declined)
-        err_set(err, ERR_MEMORY, "out of memory for the queue");
+        err_no_memory(err);
     if (!engine->leases.declined || measured_open(engine, err) < 0) {
         declined_free(engine->leases.declined);
         measured_close(engine);

@@ -17,13 +17,11 @@ static int fill_allowed(struct callbacks *callbacks, struct settings *settings,
 
     if (count > ALLOW_MAX)
         return err_set(err, ERR_INVALID, "callbacks_allow has at most %d entries", ALLOW_MAX);
-    callbacks->allow = arena_alloc_array(&callbacks->arena, count, sizeof *callbacks->allow);
-    if (!callbacks->allow)
-        return lib_no_memory(err);
+    callbacks->allow = TRY_MEMORY(arena_alloc_array(&callbacks->arena, count,
+                                                    sizeof *callbacks->allow));
     for (size_t i = 0; i < count; i++) {
         callbacks->allow[i] = arena_str(&callbacks->arena, str_of(from[i] ? from[i] : ""));
-        if (!callbacks->allow[i].data)
-            return lib_no_memory(err);
+        TRY_MEMORY(callbacks->allow[i].data);
     }
     settings->callbacks.allow = callbacks->allow;
     settings->callbacks.allow_count = (uint32_t)count;

@@ -34,7 +34,7 @@ static int register_again(struct pd_consumer *consumer, struct err *err)
     if (rc == 0 && !consumer->registration.id.data) {
         consumer->registration.id = arena_str(&consumer->arena, id);
         if (!consumer->registration.id.data)
-            rc = lib_no_memory(err);
+            rc = err_no_memory(err);
     }
     pthread_mutex_unlock(&consumer->registering);
     return rc;
@@ -79,7 +79,7 @@ int pd_consumer_open(struct pd *pd, const struct pd_worker_options *options,
 
     *out = NULL;
     if (!consumer) {
-        lib_no_memory(&err);
+        err_no_memory(&err);
         return lib_fail(pd, &err);
     }
     consumer->pd = pd;
@@ -175,14 +175,12 @@ static int claim(struct pd_consumer *consumer, unsigned max, int64_t wait_ms,
     }
     if (rc < 0)
         return rc;
-    tasks = arena_alloc_array(&memory->arena, count, sizeof *tasks);
-    pointers = arena_alloc_array(&memory->arena, count, sizeof *pointers);
-    if (!tasks || !pointers)
-        return lib_no_memory(err);
+    tasks = TRY_MEMORY(arena_alloc_array(&memory->arena, count, sizeof *tasks));
+    pointers = TRY_MEMORY(arena_alloc_array(&memory->arena, count, sizeof *pointers));
     for (uint32_t i = 0; i < count; i++) {
         pointers[i] = &tasks[i];
         if (!fill_claimed(&tasks[i], &works[i], &memory->arena))
-            return lib_no_memory(err); /* their leases end by themselves */
+            return err_no_memory(err); /* their leases end by themselves */
     }
     memory->claims.tasks = pointers;
     memory->claims.count = count;
@@ -196,7 +194,7 @@ int pd_claim(struct pd_consumer *consumer, unsigned max, int64_t wait_ms, struct
 
     *out = NULL;
     if (!memory)
-        lib_no_memory(&err);
+        err_no_memory(&err);
     else if (max == 0 || max > BOUND_CLAIM_MAX)
         err_set(&err, ERR_INVALID, "a claim takes 1 to %d tasks", BOUND_CLAIM_MAX);
     else
@@ -308,15 +306,13 @@ static int send_reports(struct pd_consumer *consumer, struct pd_report *reports,
                         struct arena *arena, struct err *err)
 {
     const struct source_verbs *verbs = consumer->source->verbs;
-    struct report *converted = arena_alloc_array(arena, count, sizeof *converted);
-    struct report_result *results = arena_alloc_array(arena, count, sizeof *results);
+    struct report *converted = TRY_MEMORY(arena_alloc_array(arena, count, sizeof *converted));
+    struct report_result *results = TRY_MEMORY(arena_alloc_array(arena, count, sizeof *results));
     const struct pd_report *taken;
     const void *array;
     struct err cause = {0};
     int rc;
 
-    if (!converted || !results)
-        return lib_no_memory(err);
     TRY(lib_take_array(&lib_sized_report, reports, count, arena, &array, err));
     taken = array;
     for (uint32_t i = 0; i < count; i++)

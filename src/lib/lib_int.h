@@ -91,7 +91,6 @@ int lib_remote_request(struct pd *pd, const char *method, const char *path, stru
 /* Keeps the error for the calling thread and returns its public code. */
 int lib_fail(struct pd *pd, const struct err *err);
 int lib_code(enum err_code code);
-int lib_no_memory(struct err *err);
 
 /* The id of a task from a caller; ERR_INVALID when it is none. */
 int lib_parse_id(const char *text, struct uuid *id, struct err *err);

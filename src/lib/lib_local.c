@@ -98,7 +98,7 @@ static int local_open(struct pd *pd, const char *where, const struct pd_options 
     struct store_options store_options = {.serves = true,
                                           .allow_network_fs = options->allow_network_fs != 0,
                                           .log = pd->logger};
-    struct local *local = calloc(1, sizeof *local);
+    struct local *local = TRY_MEMORY(calloc(1, sizeof *local));
     struct engine_config config = {.log = pd->logger,
                                    .on_outbox = on_outbox,
                                    .on_recovery = on_recovery,
@@ -107,8 +107,6 @@ static int local_open(struct pd *pd, const char *where, const struct pd_options 
                                    .on_fatal = on_fatal,
                                    .ctx = local};
 
-    if (!local)
-        return lib_no_memory(err);
     pd->side = local;
     pthread_mutex_init(&local->lock, NULL);
     lib_validators_init(&local->validators);
@@ -198,7 +196,7 @@ static int fill_parsed(struct local *local, const struct pd_task_spec *specs, ui
 
     if (rc == 0) {
         json = arena_str(arena, buf_view(&text));
-        rc = json.data ? json_check(json, &json, err) : lib_no_memory(err);
+        rc = json.data ? json_check(json, &json, err) : err_no_memory(err);
     }
     if (rc == 0)
         rc = spec_parse_all(json, &local->settings, arena, inputs, &count, &is_array, err);
@@ -218,7 +216,7 @@ static int local_enqueue(struct pd *pd, const struct pd_task_spec *specs, uint32
 
     request.inputs = arena_alloc_array(&arena, count, sizeof *request.inputs);
     rc = request.inputs ? fill_straight(local, specs, count, &arena, request.inputs, &parse, err)
-                        : lib_no_memory(err);
+                        : err_no_memory(err);
     if (rc == 0 && parse)
         rc = fill_parsed(local, specs, count, &arena, &request.inputs, err);
     if (rc == 0)
@@ -333,7 +331,7 @@ static struct source *local_source(struct pd *pd, struct err *err)
     struct source *source = source_local_new(local->engine);
 
     if (!source)
-        lib_no_memory(err);
+        err_no_memory(err);
     return source;
 }
 
@@ -345,9 +343,8 @@ static int local_heartbeat(struct pd *pd, struct str worker_id, struct arena *ar
 
     TRY(call(pd->side, &request.base, err));
     *count = 0;
-    *ids = arena_alloc_array(arena, request.cancel_count + request.pause_count, sizeof **ids);
-    if (!*ids)
-        return lib_no_memory(err);
+    *ids = TRY_MEMORY(arena_alloc_array(arena, request.cancel_count + request.pause_count,
+                                        sizeof **ids));
     for (uint32_t i = 0; i < request.cancel_count; i++)
         (*ids)[(*count)++] = request.cancel[i];
     for (uint32_t i = 0; i < request.pause_count; i++)

@@ -71,11 +71,6 @@ const char *pd_version(void)
     return PERDURA_VERSION;
 }
 
-int lib_no_memory(struct err *err)
-{
-    return err_set(err, ERR_MEMORY, "there is not enough memory; try again");
-}
-
 /* The calling thread's slot is moved to the front, so that the last one is the oldest. */
 static struct error_slot *take_slot(struct pd *pd, bool make)
 {

@@ -74,9 +74,7 @@ static int copy_text(struct str reply, char **json, struct err *err)
 {
     if (!reply.data)
         return not_understood(err);
-    *json = malloc(reply.len + 1);
-    if (!*json)
-        return lib_no_memory(err);
+    *json = TRY_MEMORY(malloc(reply.len + 1));
     memcpy(*json, reply.data, reply.len);
     (*json)[reply.len] = '\0';
     return 0;
@@ -250,7 +248,7 @@ int pd_job_run(struct pd *pd, const char *job, const char *payload, char *task_i
     if (value.data)
         call.json = arena_format(&arena, "{\"payload\":" STR_FMT "}", STR_ARG(value));
     if (!call.json.data)
-        lib_no_memory(&err);
+        err_no_memory(&err);
     else if (ask(pd, &call, &arena, &reply, &err) == 0)
         copy_id(reply, &arena, task_id, &err);
     return end(pd, &err);

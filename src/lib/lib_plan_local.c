@@ -114,7 +114,7 @@ static int set_filters(struct local_plan *plan, struct catalog_page *page, struc
             continue;
         if (json_kind(value) == JSON_STRING)
             value = json_string(value, plan->arena);
-        rc = value.data ? catalog_page_set(page, member.key, value, err) : lib_no_memory(err);
+        rc = value.data ? catalog_page_set(page, member.key, value, err) : err_no_memory(err);
     }
     return rc;
 }
@@ -185,7 +185,7 @@ int lib_local_plan(struct pd *pd, const struct plan_call *call, struct arena *ar
         rc = err_set(err, ERR_TOO_LARGE, "the answer is too large; ask for less at a time");
     if (rc == 0 && plan.out.len) {
         *reply = arena_str(arena, buf_view(&plan.out));
-        rc = reply->data ? 0 : lib_no_memory(err);
+        rc = reply->data ? 0 : err_no_memory(err);
     }
     buf_deinit(&plan.out);
     arena_deinit(&plan.scratch);

@@ -44,8 +44,7 @@ static int write_filters(const struct plan_call *call, struct arena *arena, stru
 
         if (json_kind(value) == JSON_STRING)
             value = json_string(value, arena);
-        if (!key.data || !value.data)
-            return lib_no_memory(err);
+        TRY_MEMORY(key.data && value.data);
         if (json_kind(member.value) == JSON_NULL || (call->job.data && str_is(key, "job_id")))
             continue;
         buf_byte(path, before);

@@ -64,11 +64,9 @@ static int remote_open(struct pd *pd, const char *where, const struct pd_options
                        struct err *err)
 {
     const char *token = options->token ? options->token : getenv("PERDURA_TOKEN");
-    struct remote *remote = calloc(1, sizeof *remote);
+    struct remote *remote = TRY_MEMORY(calloc(1, sizeof *remote));
     struct http_client *client;
 
-    if (!remote)
-        return lib_no_memory(err);
     pd->side = remote;
     pthread_mutex_init(&remote->lock, NULL);
     remote->timeout_ms = options->timeout_ms ? options->timeout_ms : TIMEOUT_MS_DEFAULT;
@@ -76,7 +74,7 @@ static int remote_open(struct pd *pd, const char *where, const struct pd_options
     remote->token = token && *token ? strdup(token) : NULL;
     if (!remote->url || (token && *token && !remote->token)) {
         remote_close(pd);
-        return lib_no_memory(err);
+        return err_no_memory(err);
     }
     client = take_client(remote, err);
     if (!client) {
@@ -103,7 +101,7 @@ static int request(struct remote *remote, const char *method, const char *path, 
     if (rc == 0 && response.len) {
         *reply = arena_str(arena, buf_view(&response));
         if (!reply->data)
-            rc = lib_no_memory(err);
+            rc = err_no_memory(err);
         else if (json_check(*reply, reply, NULL) < 0)
             rc = err_set(err, ERR_IO, "the server's answer is not JSON; is it a Perdura server?");
     }
@@ -355,10 +353,9 @@ static int remote_heartbeat(struct pd *pd, struct str worker_id, struct arena *a
         return rc;
     if (!reply.data || json_kind(reply) != JSON_OBJECT)
         return not_understood(err);
-    *ids = arena_alloc_array(arena, count_ids(reply, "cancel") + count_ids(reply, "pause"),
-                             sizeof **ids);
-    if (!*ids)
-        return lib_no_memory(err);
+    *ids = TRY_MEMORY(arena_alloc_array(arena,
+                                        count_ids(reply, "cancel") + count_ids(reply, "pause"),
+        sizeof **ids));
     rc = read_ids(reply, "cancel", *ids, count, err);
     return rc < 0 ? rc : read_ids(reply, "pause", *ids, count, err);
 }

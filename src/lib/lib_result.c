@@ -59,8 +59,7 @@ int lib_fill_result(struct pd_result *result, const struct task *task, struct st
                                  .completed_at_us = task->completed_at_us,
                                  .status_word = status_word(task->status),
                                  .memory = malloc(bytes)};
-    if (!result->memory)
-        return lib_no_memory(err);
+    TRY_MEMORY(result->memory);
     uuid_format(&task->id, result->id);
     at = result->memory;
     for (size_t i = 0; i < sizeof parts / sizeof *parts; i++)

@@ -71,9 +71,7 @@ int lib_take_array(const struct lib_sized *kind, const void *given, size_t count
         return 0;
     }
     TRY(lib_check_size(kind, size, err));
-    copies = arena_alloc_array(arena, count, kind->bytes);
-    if (!copies)
-        return lib_no_memory(err);
+    copies = TRY_MEMORY(arena_alloc_array(arena, count, kind->bytes));
     for (size_t i = 0; i < count; i++)
         TRY(take(kind, (const char *)given + i * size, size, copies + i * kind->bytes, err));
     *taken = copies;

@@ -88,7 +88,7 @@ int lib_validators_add(struct lib_validators *validators, struct engine *engine,
     if (validators->count == LIB_VALIDATORS_MAX)
         rc = err_set(err, ERR_INVALID, "there are at most %d validators", LIB_VALIDATORS_MAX);
     else if (!pattern.data)
-        rc = lib_no_memory(err);
+        rc = err_no_memory(err);
     else
         validators->list[validators->count++] = (struct lib_validator){pattern, validate, ctx};
     pthread_mutex_unlock(&validators->lock);

@@ -34,17 +34,14 @@ static int copy_texts(const char *const *from, size_t count, size_t max, const c
 
     if (count > max)
         return err_set_field(err, ERR_INVALID, field, "a worker has at most %zu %s", max, field);
-    texts = arena_alloc_array(arena, count, sizeof *texts);
-    if (!texts)
-        return lib_no_memory(err);
+    texts = TRY_MEMORY(arena_alloc_array(arena, count, sizeof *texts));
     for (size_t i = 0; i < count; i++) {
         if (!from[i] || !*from[i] || strlen(from[i]) > BOUND_NAME_BYTES)
             return err_set_field(err, ERR_INVALID, field, "one of the %s is empty or too long",
                                  field);
         TRY(lib_check_text(from[i], field, &text, err));
         texts[i] = arena_str(arena, text);
-        if (!texts[i].data)
-            return lib_no_memory(err);
+        TRY_MEMORY(texts[i].data);
     }
     *to = texts;
     *to_count = (uint32_t)count;
@@ -65,8 +62,7 @@ int lib_copy_registration(const struct pd_worker_options *options, struct arena 
                                  BOUND_NAME_BYTES);
         TRY(lib_check_text(options->id, "id", &id, err));
         worker->id = arena_str(arena, id);
-        if (!worker->id.data)
-            return lib_no_memory(err);
+        TRY_MEMORY(worker->id.data);
     }
     TRY(copy_texts(has_queues ? options->queues : default_queue,
                    has_queues ? options->queues_count : 1, BOUND_CLAIM_QUEUES, "queues", arena,
@@ -105,7 +101,7 @@ int pd_worker_new(struct pd *pd, const struct pd_worker_options *options, struct
 
     *out = NULL;
     if (!worker) {
-        lib_no_memory(&err);
+        err_no_memory(&err);
         return lib_fail(pd, &err);
     }
     worker->pd = pd;
@@ -138,8 +134,7 @@ static int add_handler(struct pd_worker *worker, const char *type, pd_handler *h
                        BOUND_NAME_BYTES);
     TRY(lib_check_text(type, "type", &text, err));
     worker->types[at] = arena_str(&worker->arena, text);
-    if (!worker->types[at].data)
-        return lib_no_memory(err);
+    TRY_MEMORY(worker->types[at].data);
     worker->handlers[at] = (struct task_handler){handler, ctx};
     worker->functions[at] = (struct function_handler){worker->types[at], lib_task_run,
                                                       &worker->handlers[at]};

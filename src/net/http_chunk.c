@@ -125,8 +125,7 @@ static int take_data(struct http_chunk *chunk, struct str bytes, struct buf *bod
     size_t len = bytes.len < chunk->left_bytes ? bytes.len : (size_t)chunk->left_bytes;
 
     buf_append(body, bytes.data, len);
-    if (body->failed)
-        return err_set(err, ERR_MEMORY, "no memory for the request body");
+    TRY_MEMORY(!body->failed);
     chunk->left_bytes -= len;
     if (chunk->left_bytes == 0)
         chunk->state = HTTP_CHUNK_DATA_CR;

@@ -78,7 +78,7 @@ static int make_headers(struct http_client *client, struct str token, struct err
         buf_byte(&line, '\0');
         ok = !line.failed && add_header(client, line.data);
     }
-    return ok ? 0 : err_set(err, ERR_MEMORY, "Out of memory while making an HTTP client.");
+    return ok ? 0 : err_no_memory(err);
 }
 
 static void set_options(struct http_client *client)
@@ -127,7 +127,7 @@ struct http_client *http_client_new(struct str base_url, struct str token, struc
     pthread_once(&once, global_init);
     client = calloc(1, sizeof *client);
     if (!client) {
-        err_set(err, ERR_MEMORY, "Out of memory while making an HTTP client.");
+        err_no_memory(err);
         return NULL;
     }
     client->url = BUF_INIT(URL_BYTES_MAX);
@@ -138,7 +138,7 @@ struct http_client *http_client_new(struct str base_url, struct str token, struc
     client->easy = curl_easy_init();
     client->multi = curl_multi_init();
     if (!client->easy || !client->multi) {
-        err_set(err, ERR_MEMORY, "Out of memory while making an HTTP client.");
+        err_no_memory(err);
         http_client_free(client);
         return NULL;
     }

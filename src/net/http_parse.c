@@ -111,7 +111,7 @@ static size_t feed_plain_body(struct http_parse *parse, struct str bytes, struct
 
     buf_append(&parse->body, bytes.data, len);
     if (parse->body.failed) {
-        err_set(err, ERR_MEMORY, "no memory for the request body");
+        err_no_memory(err);
         refuse(parse);
     } else if (len == left) {
         parse->state = HTTP_PARSE_DONE;

@@ -316,9 +316,8 @@ static int open_parts(struct http_server *server, const char *address, struct er
     server->accept_timer = loop_timer_new(server->loop, on_accept_again, server);
     server->ready_timer = loop_timer_new(server->loop, on_ready, server);
     server->sweep_timer = loop_timer_new(server->loop, on_sweep, server);
-    if (!server->accept_event || !server->accept_timer || !server->ready_timer ||
-        !server->sweep_timer || event_add(server->accept_event, NULL) < 0)
-        return err_set(err, ERR_MEMORY, "no memory for the HTTP server");
+    TRY_MEMORY(server->accept_event && server->accept_timer && server->ready_timer &&
+               server->sweep_timer && event_add(server->accept_event, NULL) == 0);
     server->sweep_us = sweep_interval(&server->limits);
     loop_timer_set(server->sweep_timer, server->sweep_us);
     return 0;
@@ -331,7 +330,7 @@ struct http_server *http_server_open(struct loop *loop, const char *address,
     struct http_server *server = calloc(1, sizeof *server);
 
     if (!server) {
-        err_set(err, ERR_MEMORY, "no memory for the HTTP server");
+        err_no_memory(err);
         return NULL;
     }
     server->loop = loop;

@@ -96,10 +96,8 @@ static void catch_pipe_signal(void)
 
 static int open_parts(struct loop *loop, struct err *err)
 {
-    struct event_config *config = event_config_new();
+    struct event_config *config = TRY_MEMORY(event_config_new());
 
-    if (!config)
-        return err_set(err, ERR_MEMORY, "no memory for the event loop");
     event_config_set_flag(config, EVENT_BASE_FLAG_NOLOCK);
     loop->base = event_base_new_with_config(config);
     event_config_free(config);
@@ -119,7 +117,7 @@ struct loop *loop_new(struct err *err)
     struct loop *loop = calloc(1, sizeof *loop);
 
     if (!loop) {
-        err_set(err, ERR_MEMORY, "no memory for the event loop");
+        err_no_memory(err);
         return NULL;
     }
     loop->wake_fd = -1;

@@ -53,9 +53,7 @@ static int decode(struct str raw, bool plus_is_space, struct arena *arena, struc
 
     *out = raw.data ? raw : STR("");
     if (has_escapes(raw, plus_is_space)) {
-        text = arena_alloc(arena, raw.len + 1);
-        if (!text)
-            return err_set(err, ERR_MEMORY, "no memory to decode the URL");
+        text = TRY_MEMORY(arena_alloc(arena, raw.len + 1));
         rc = unescape(raw, plus_is_space, text, &len, err);
         if (rc < 0)
             return rc;

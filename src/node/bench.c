@@ -56,8 +56,7 @@ static int enqueue(struct bench *bench, uint32_t count)
         rc = spec_finish(&request.inputs[i], bench->settings, &arena, bench->err);
     }
     if (rc == 0)
-        rc = request.inputs ? call(bench, &request.base)
-                            : err_set(bench->err, ERR_MEMORY, "out of memory");
+        rc = request.inputs ? call(bench, &request.base) : err_no_memory(bench->err);
     arena_deinit(&arena);
     return rc;
 }
@@ -78,7 +77,7 @@ static int work(struct bench *bench, uint32_t count, uint32_t *done)
         report.reports = arena_alloc_array(&arena, report.count, sizeof *report.reports);
         report.results = arena_alloc_array(&arena, report.count, sizeof *report.results);
         if (!report.reports || !report.results)
-            rc = err_set(bench->err, ERR_MEMORY, "out of memory");
+            rc = err_no_memory(bench->err);
     }
     for (uint32_t i = 0; rc == 0 && i < report.count; i++) {
         const struct task *task = claim.claimed[i / 2].task;
@@ -227,8 +226,7 @@ int node_bench(const struct settings *settings, const struct bench_request *requ
                             (long)getpid());
     bench.rows = arena_alloc_array(arena, ROWS_MAX, sizeof *bench.rows);
     bench.samples_us = arena_alloc_array(arena, SINGLES_MAX, sizeof *bench.samples_us);
-    if (!path.data || !bench.rows || !bench.samples_us)
-        return err_set(err, ERR_MEMORY, "out of memory");
+    TRY_MEMORY(path.data && bench.rows && bench.samples_us);
     rc = store_open(&store, path, &options, err);
     if (rc == 0)
         rc = engine_open(&bench.engine, store, &config, err);

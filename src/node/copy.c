@@ -84,7 +84,7 @@ static int write_place(struct copy *copy, const struct place *place, struct err 
         write_key(&text, &table->columns[i], &place->key[i]);
     }
     buf_text(&text, "]}");
-    rc = text.failed ? err_set(err, ERR_MEMORY, "out of memory for the note of the copy")
+    rc = text.failed ? err_no_memory(err)
                      : copy->to->verbs->info_put(copy->to, COPY_FACT, buf_view(&text), err);
     return rc;
 }
@@ -332,8 +332,7 @@ static int require_there(struct str where, struct arena *arena, struct err *err)
     char *path = arena_cstr(arena, str_starts(where, STR("sqlite:"))
                                        ? str_span(where.data + 7, where.len - 7) : where);
 
-    if (!path)
-        return err_set(err, ERR_MEMORY, "out of memory");
+    TRY_MEMORY(path);
     if (!strstr(path, "://") && access(path, F_OK) < 0)
         return err_set(err, ERR_NOT_FOUND, "there is no store '%s' to copy from; check the path",
                        path);

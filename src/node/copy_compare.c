@@ -150,8 +150,7 @@ int copy_compare(struct copy *copy, struct err *err)
     struct copy_sum *tables = arena_alloc_array(copy->results, COPY_TABLES_MAX, sizeof *tables);
     struct copy_sum *statuses = arena_alloc_array(copy->results, STATUS_COUNT, sizeof *statuses);
 
-    if (!tables || !statuses)
-        return err_set(err, ERR_MEMORY, "out of memory for the report");
+    TRY_MEMORY(tables && statuses);
     copy->report->tables = tables;
     copy->report->statuses = statuses;
     copy->step = (struct copy_step){.compares = true, .total = 2 * copy->total};

@@ -130,7 +130,7 @@ static int pool_rules(struct node *node, const struct settings *settings,
 {
     *rules = handler_rules(settings);
     rules->queues = settings_served_queues(settings, &node->arena, &rules->queues_count);
-    return rules->queues ? 0 : err_set(err, ERR_MEMORY, "out of memory for the workers");
+    return rules->queues ? 0 : err_no_memory(err);
 }
 
 static int start_workers(struct node *node, const struct settings *settings, struct err *err)
@@ -153,8 +153,7 @@ static int start_workers(struct node *node, const struct settings *settings, str
     config.slots = (uint32_t)slots;
     if (!node->source)
         node->source = source_local_new(node->engine);
-    if (!node->source)
-        return err_set(err, ERR_MEMORY, "out of memory for the workers");
+    TRY_MEMORY(node->source);
     node->worker = worker_start(node->source, &config, &node->log, err);
     return node->worker ? 0 : -(int)err->code;
 }
@@ -236,8 +235,7 @@ static int with_demo(struct node *node, const struct settings **settings, struct
     if (!(*settings)->demo)
         return 0;
     more = arena_copy(&node->arena, *settings, sizeof **settings);
-    if (!more || demo_settings(more, &node->arena) < 0)
-        return err_set(err, ERR_MEMORY, "out of memory for the demonstration");
+    TRY_MEMORY(more && demo_settings(more, &node->arena) == 0);
     *settings = more;
     return 0;
 }

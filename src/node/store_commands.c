@@ -57,9 +57,7 @@ static int list_migrations(struct str where, const struct migrate_report *before
     uint32_t count;
 
     TRY(store_migrations(where, arena, &rows, &count, err));
-    migrations = arena_alloc_array(arena, count, sizeof *migrations);
-    if (!migrations)
-        return err_set(err, ERR_MEMORY, "out of memory");
+    migrations = TRY_MEMORY(arena_alloc_array(arena, count, sizeof *migrations));
     for (uint32_t i = 0; i < count; i++)
         migrations[i] = (struct migration){.number = number_of(rows[i].id),
                                            .name = rows[i].description,
@@ -433,9 +431,7 @@ int node_doctor_store(const struct settings *settings, struct arena *arena,
     struct str stores[ROUTES_MAX];
     uint32_t stores_count = 1;
 
-    checks.list = arena_alloc_array(arena, CHECKS_MAX, sizeof *checks.list);
-    if (!checks.list)
-        return err_set(err, ERR_MEMORY, "out of memory");
+    checks.list = TRY_MEMORY(arena_alloc_array(arena, CHECKS_MAX, sizeof *checks.list));
     check_sqlite(&checks);
     if (routes_stores(settings, stores, &stores_count, err) < 0) {
         add(&checks, DOCTOR_FAILURE, "routes", arena_str(arena, str_of(err->text)),

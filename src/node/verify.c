@@ -256,7 +256,7 @@ static int verify_logs(struct store *store, const struct settings *settings,
     verify = logverify_new(&options);
     if (!verify) {
         logmac_free(options.mac);
-        return err_set(err, ERR_MEMORY, "out of memory");
+        return err_no_memory(err);
     }
     rc = read_all(verify, store, anchor, err);
     if (rc == 0)
@@ -350,8 +350,7 @@ static int fill_report(const struct totals *totals, const struct verify_request 
     bool only_checkpoints = request->checkpoints && !asks_logs;
     struct verify_count *counts = arena_alloc_array(findings->arena, COUNTS_MAX, sizeof *counts);
 
-    if (!counts || findings->arena->failed)
-        return err_set(err, ERR_MEMORY, "out of memory");
+    TRY_MEMORY(counts && !findings->arena->failed);
     *report = (struct verify_report){.findings = findings->list, .findings_count = findings->count,
                                      .counts = counts, .public_key = totals->public_key,
                                      .key_missed = totals->key_missed};
@@ -397,9 +396,7 @@ int node_verify(const struct settings *settings, const struct verify_request *re
     struct str stores[ROUTES_MAX];
     uint32_t stores_count;
 
-    findings.list = arena_alloc_array(arena, FINDINGS_MAX, sizeof *findings.list);
-    if (!findings.list)
-        return err_set(err, ERR_MEMORY, "out of memory");
+    findings.list = TRY_MEMORY(arena_alloc_array(arena, FINDINGS_MAX, sizeof *findings.list));
     TRY(find_anchor(settings, request, arena, &totals.anchor, err));
     TRY(routes_stores(settings, stores, &stores_count, err));
     for (uint32_t i = 0; i < stores_count; i++) {

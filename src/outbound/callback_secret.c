@@ -14,8 +14,7 @@ static int load_or_make(struct store *store, struct arena *arena, struct str *se
     hash_random(random, sizeof random);
     hash_hex(random, sizeof random, hex);
     *secret = arena_str(arena, str_of(hex));
-    if (!secret->data)
-        return err_set(err, ERR_MEMORY, "out of memory for the secret of callbacks");
+    TRY_MEMORY(secret->data);
     return store->verbs->info_put(store, "callback_secret", *secret, err);
 }
 

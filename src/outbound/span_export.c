@@ -202,7 +202,7 @@ struct span_export *span_export_start(const struct settings *settings, const cha
     pthread_condattr_t monotonic;
 
     if (!export) {
-        err_set(err, ERR_MEMORY, "out of memory at the start");
+        err_no_memory(err);
         return NULL;
     }
     export->log = log;

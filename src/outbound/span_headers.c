@@ -120,7 +120,7 @@ static int add_setting(struct headers *headers, struct str text)
         struct str name = cut_at(&value, '=');
 
         decode(trim(value), &decoded);
-        rc = decoded.failed ? err_set(headers->err, ERR_MEMORY, "out of memory at the start")
+        rc = decoded.failed ? err_no_memory(headers->err)
                             : add(headers, name, buf_view(&decoded));
         buf_deinit(&decoded);
     }

@@ -304,7 +304,7 @@ static void begin_call(struct webhooks *webhooks, struct webhook_call *call,
 
     if (rc == 0 && curl_multi_add_handle(webhooks->multi, call->easy) != CURLM_OK) {
         webhook_call_finish(call);
-        rc = err_set(&err, ERR_MEMORY, "There was not enough memory to send the callback.");
+        rc = err_no_memory(&err);
     }
     if (rc < 0)
         settle_failed(webhooks, message, err.text, now_us);
@@ -473,9 +473,7 @@ static int open_curl(struct webhooks *webhooks, struct err *err)
     static pthread_once_t once = PTHREAD_ONCE_INIT; /* libcurl's own state, not ours */
 
     pthread_once(&once, global_init);
-    webhooks->multi = curl_multi_init();
-    if (!webhooks->multi)
-        return err_set(err, ERR_MEMORY, "Out of memory while preparing callbacks.");
+    webhooks->multi = TRY_MEMORY(curl_multi_init());
     curl_multi_setopt(webhooks->multi, CURLMOPT_MAXCONNECTS, (long)CALLS_MAX);
     for (size_t i = 0; i < CALLS_MAX; i++)
         TRY(webhook_call_init(&webhooks->calls[i], err));
@@ -509,7 +507,7 @@ struct webhooks *webhooks_start(struct engine *engine, const struct settings *se
         return NULL;
     webhooks = calloc(1, sizeof *webhooks);
     if (!webhooks) {
-        err_set(err, ERR_MEMORY, "Out of memory while preparing callbacks.");
+        err_no_memory(err);
         return NULL;
     }
     webhooks->engine = engine;

@@ -75,8 +75,7 @@ int webhook_call_init(struct webhook_call *call, struct err *err)
 {
     *call = (struct webhook_call){.easy = curl_easy_init(),
                                   .signed_text = BUF_INIT(BODY_BYTES_MAX)};
-    if (!call->easy)
-        return err_set(err, ERR_MEMORY, "Out of memory while preparing callbacks.");
+    TRY_MEMORY(call->easy);
     set_options(call);
     return 0;
 }
@@ -169,7 +168,7 @@ int webhook_call_prepare(struct webhook_call *call, const struct outbox_message 
     if (call->signed_text.failed || !make_headers(call, secret, unix_s) ||
         !add_trace(call, message->body)) {
         webhook_call_finish(call);
-        return err_set(err, ERR_MEMORY, "There was not enough memory to send the callback.");
+        return err_no_memory(err);
     }
     call->message.body = str_span(call->signed_text.data + body_at, message->body.len);
     curl_easy_setopt(call->easy, CURLOPT_URL, call->url);

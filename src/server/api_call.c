@@ -40,7 +40,7 @@ void call_run(struct api_call *call, call_step *step)
 
 int call_no_memory(struct api_call *call)
 {
-    return err_set(&call->err, ERR_MEMORY, "there is not enough memory; try again");
+    return err_no_memory(&call->err);
 }
 
 bool call_new(struct api_call *call, size_t bytes)

@@ -43,8 +43,7 @@ int body_text(const struct body_field *field, size_t bytes_max, struct arena *ar
     if (json_kind(field->value) != JSON_STRING)
         return err_set_field(err, ERR_INVALID, field->name, "'%s' must be a text", field->name);
     text = json_string(field->value, arena);
-    if (!text.data)
-        return err_set(err, ERR_MEMORY, "there is not enough memory; try again");
+    TRY_MEMORY(text.data);
     if (text.len > bytes_max)
         return err_set_field(err, ERR_INVALID, field->name, "'%s' has more than %zu bytes",
                              field->name, bytes_max);
@@ -114,8 +113,7 @@ int body_texts(const struct body_field *field, uint32_t count_max, size_t bytes_
 
         TRY(body_check_name(field->name, text, bytes_max, err));
         texts[n] = copy ? arena_str(arena, text) : text;
-        if (!texts[n].data)
-            return err_set(err, ERR_MEMORY, "there is not enough memory; try again");
+        TRY_MEMORY(texts[n].data);
         n++;
     }
     *out = texts;

@@ -112,7 +112,7 @@ struct readers *readers_start(struct loop *loop, struct store *store, size_t scr
     struct readers *readers = calloc(1, sizeof *readers);
 
     if (!readers) {
-        err_set(err, ERR_MEMORY, "there is not enough memory to start");
+        err_no_memory(err);
         return NULL;
     }
     readers->loop = loop;

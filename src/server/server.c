@@ -108,9 +108,7 @@ static int open_parts(struct server *server, struct err *err)
     server->sampler = sampler_open(server, err);
     if (!server->sampler)
         return -(int)err->code;
-    server->stop_timer = loop_timer_new(server->loop, forget_all, server);
-    if (!server->stop_timer)
-        return err_set(err, ERR_MEMORY, "there is not enough memory to start");
+    server->stop_timer = TRY_MEMORY(loop_timer_new(server->loop, forget_all, server));
     return 0;
 }
 
@@ -146,7 +144,7 @@ struct server *server_open(struct loop *loop, struct engine *engine, struct stor
     struct server *server = calloc(1, sizeof *server);
 
     if (!server) {
-        err_set(err, ERR_MEMORY, "there is not enough memory to start");
+        err_no_memory(err);
         return NULL;
     }
     server->loop = loop;

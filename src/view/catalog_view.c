@@ -178,12 +178,10 @@ static int category_of(const struct catalog_source *source, const struct job *jo
 int catalog_write_jobs(const struct catalog_source *source, const struct job *jobs, uint32_t count,
                        struct buf *out, struct err *err)
 {
-    struct uuid *ids = arena_alloc_array(source->arena, count + 1, sizeof *ids);
-    int64_t *next_us = arena_alloc_array(source->arena, count + 1, sizeof *next_us);
+    struct uuid *ids = TRY_MEMORY(arena_alloc_array(source->arena, count + 1, sizeof *ids));
+    int64_t *next_us = TRY_MEMORY(arena_alloc_array(source->arena, count + 1, sizeof *next_us));
     struct category_memo memo = {.count = 0};
 
-    if (!ids || !next_us)
-        return err_set(err, ERR_MEMORY, "there is not enough memory; try again");
     for (uint32_t i = 0; i < count; i++)
         ids[i] = jobs[i].id;
     TRY(source->store->verbs->catalog->read_next_fires(source->reader, ids, count, next_us, err));

@@ -74,7 +74,7 @@ int forecast_new(const struct forecast_wish *wish, struct zones *zones, int64_t 
 no_memory:
     forecast_free(made);
     *forecast = NULL;
-    return err_set(err, ERR_MEMORY, "Not enough memory for a forecast; ask for fewer lines.");
+    return err_no_memory(err);
 }
 
 void forecast_free(struct forecast *forecast)
@@ -124,9 +124,7 @@ int forecast_categories(struct forecast *forecast, const struct category *catego
                         uint32_t count, struct err *err)
 {
     ASSERT(!forecast->categories);
-    forecast->categories = calloc(count ? count : 1, sizeof *forecast->categories);
-    if (!forecast->categories)
-        return err_set(err, ERR_MEMORY, "Not enough memory for a forecast; try again.");
+    forecast->categories = TRY_MEMORY(calloc(count ? count : 1, sizeof *forecast->categories));
     for (uint32_t i = 0; i < count; i++) {
         int rc = read_category(forecast, &categories[i], &forecast->categories[i], err);
 

@@ -76,11 +76,6 @@ static int no_memory(struct reading *reading)
     return err_set(reading->err, ERR_MEMORY, "there are too many jobs to forecast in this memory");
 }
 
-static struct str key_of(const struct uuid *id)
-{
-    return str_span((const char *)id->bytes, sizeof id->bytes);
-}
-
 static int keep_job(struct reading *reading, const struct job *job)
 {
     struct known_job *known = arena_alloc(&reading->jobs_arena, sizeof *known);
@@ -90,7 +85,7 @@ static int keep_job(struct reading *reading, const struct job *job)
     known->id = job->id;
     known->category_id = job->category_id;
     known->name = arena_str(&reading->jobs_arena, job->name);
-    if (!known->name.data || map_put(&reading->jobs, key_of(&known->id), known) < 0)
+    if (!known->name.data || map_put(&reading->jobs, uuid_bytes(&known->id), known) < 0)
         return no_memory(reading);
     return 0;
 }
@@ -121,7 +116,7 @@ static int jobs_page(struct reading *reading, struct catalog_filter *filter, uin
 /* As much of the job as a forecast looks at; false when it is not there or not active. */
 static bool find_job(const struct reading *reading, const struct uuid *id, struct job *job)
 {
-    const struct known_job *known = map_get(&reading->jobs, key_of(id));
+    const struct known_job *known = map_get(&reading->jobs, uuid_bytes(id));
 
     if (!known)
         return false;

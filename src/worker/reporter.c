@@ -502,7 +502,7 @@ struct reporter *reporter_start(struct source *source, const struct reporter_hoo
     int rc;
 
     if (!reporter) {
-        err_set(err, ERR_MEMORY, "Out of memory while starting the worker.");
+        err_no_memory(err);
         return NULL;
     }
     *reporter = (struct reporter){.source = source, .hooks = *hooks, .log = log,

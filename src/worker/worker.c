@@ -69,9 +69,7 @@ static int start_thread(pthread_t *thread, size_t stack_bytes, void *(*main)(voi
 
 static int start_slots(struct worker *worker, struct err *err)
 {
-    worker->slots = calloc(worker->config.slots, sizeof *worker->slots);
-    if (!worker->slots)
-        return err_set(err, ERR_MEMORY, "Out of memory while starting the worker.");
+    worker->slots = TRY_MEMORY(calloc(worker->config.slots, sizeof *worker->slots));
     for (uint32_t i = 0; i < worker->config.slots; i++) {
         struct slot *slot = &worker->slots[i];
 
@@ -127,7 +125,7 @@ struct worker *worker_start(struct source *source, const struct worker_config *c
     }
     worker = calloc(1, sizeof *worker);
     if (!worker) {
-        err_set(err, ERR_MEMORY, "Out of memory while starting the worker.");
+        err_no_memory(err);
         return NULL;
     }
     worker->source = source;

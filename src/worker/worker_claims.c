@@ -196,8 +196,7 @@ static int claim_once(struct worker *worker, uint32_t max, uint32_t *count, stru
     worker->claims.asked_us = clock_boot_us();
     wait_ms = claim_wait_ms(worker);
     pthread_mutex_unlock(&worker->lock);
-    if (!claim)
-        return err_set(err, ERR_MEMORY, "Out of memory while claiming.");
+    TRY_MEMORY(claim);
     rc = source->verbs->claim(source, max, wait_ms,
                               atomic_load(&worker->handlers)->wants_json, &claim->arena, &works,
                               count, err);

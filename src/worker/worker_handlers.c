@@ -6,11 +6,6 @@
 #include "worker/handlers/handler_process.h"
 #include "worker/worker_int.h"
 
-static int no_memory(struct err *err)
-{
-    return err_set(err, ERR_MEMORY, "Out of memory for the worker's handlers.");
-}
-
 static void set_free(struct handler_set *set)
 {
     arena_deinit(&set->arena);
@@ -34,9 +29,7 @@ static int add_rule(struct handler_set *set, const struct handler_rule *rule,
         return 0;
     TRY(identity_of_rule(rule, &set->arena, &identity, err));
     handler.identity = identity.ids;
-    handler.environment = handler_process_environment(&identity, &set->arena);
-    if (!handler.environment)
-        return no_memory(err);
+    handler.environment = TRY_MEMORY(handler_process_environment(&identity, &set->arena));
     set->handlers[set->count++] = handler;
     set->wants_json = true;
     note_grace(set, rule->grace_ms);
@@ -49,9 +42,7 @@ static int name_types(struct handler_set *set, struct err *err)
 {
     struct str *types;
 
-    types = arena_alloc_array(&set->arena, set->count, sizeof *types);
-    if (!types)
-        return no_memory(err);
+    types = TRY_MEMORY(arena_alloc_array(&set->arena, set->count, sizeof *types));
     for (uint32_t i = 0; i < set->count; i++)
         types[i] = set->handlers[i].type;
     set->types = types;
@@ -68,7 +59,7 @@ static struct handler_set *set_new(struct worker *worker, const struct worker_ru
 
     err->code = ERR_NONE;
     if (!set) {
-        no_memory(err);
+        err_no_memory(err);
         return NULL;
     }
     set->arena = ARENA_INIT(0);
@@ -80,7 +71,7 @@ static struct handler_set *set_new(struct worker *worker, const struct worker_ru
     if (count > WORKER_HANDLERS_MAX)
         err_set(err, ERR_INVALID, "A worker has at most %d handlers.", WORKER_HANDLERS_MAX);
     else if (!set->handlers)
-        no_memory(err);
+        err_no_memory(err);
     for (uint32_t i = 0; err->code == ERR_NONE && i < config->functions_count; i++)
         set->handlers[set->count++] = (struct handler){.type = config->functions[i].type,
                                                           .verbs = &handler_function_verbs,

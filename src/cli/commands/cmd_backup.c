@@ -47,7 +47,7 @@ static int absolute(struct call *call, struct str file, struct str *path)
     if (!getcwd(folder, sizeof folder))
         return err_set(&call->err, ERR_IO, "the current folder is gone; give an absolute path");
     *path = arena_format(&call->arena, "%s/" STR_FMT, folder, STR_ARG(file));
-    return path->data ? 0 : err_set(&call->err, ERR_MEMORY, "there is not enough memory");
+    return path->data ? 0 : err_no_memory(&call->err);
 }
 
 static bool is_this_boot(struct str boot_id)

@@ -85,8 +85,7 @@ static int control(struct call *call, uint32_t ids_count, const char *method, co
     struct client client = {0};
     struct err *errs = arena_alloc_array(&call->arena, ids_count, sizeof *errs);
     struct err *first = NULL;
-    int rc = errs ? client_open(&client, call)
-                  : err_set(&call->err, ERR_MEMORY, "there is not enough memory for the ids");
+    int rc = errs ? client_open(&client, call) : err_no_memory(&call->err);
 
     if (rc < 0)
         goto out;

@@ -264,7 +264,7 @@ int task_wait(struct client *client, struct str id, int64_t timeout_ms, struct s
     buf_deinit(&waiting.last);
     buf_deinit(&waiting.told);
     if (rc > 0 && !task->data)
-        return err_set(&call->err, ERR_MEMORY, "there is not enough memory for the task");
+        return err_no_memory(&call->err);
     return rc < 0 ? rc : 0;
 }
 

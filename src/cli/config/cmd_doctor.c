@@ -354,8 +354,7 @@ static int run(struct call *call)
 
     if (rc == 0) {
         doctor.checks = arena_alloc_array(&call->arena, CHECKS_MAX, sizeof *doctor.checks);
-        rc = doctor.checks ? examine(&doctor)
-                           : err_set(&call->err, ERR_MEMORY, "there is not enough memory");
+        rc = doctor.checks ? examine(&doctor) : err_no_memory(&call->err);
     }
     config_deinit(&config);
     return rc;

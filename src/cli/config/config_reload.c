@@ -124,10 +124,8 @@ static int keep_stores(struct config *now, const struct config *before, struct b
                        struct err *err)
 {
     uint32_t count = now->settings.queues_count;
-    struct queue_rule *rules = arena_alloc_array(&now->arena, count + 1, sizeof *rules);
+    struct queue_rule *rules = TRY_MEMORY(arena_alloc_array(&now->arena, count + 1, sizeof *rules));
 
-    if (!rules)
-        return err_set(err, ERR_MEMORY, "out of memory for the configuration");
     for (uint32_t i = 0; i < count; i++) {
         struct str store = STR_NONE;
 
@@ -183,11 +181,9 @@ static int check_file(const struct config *now, const struct config *before, str
 static int reload(void *ctx, const struct settings **fresh, struct buf *restart, struct err *err)
 {
     struct config_reload *reload = ctx;
-    struct config *now = calloc(1, sizeof *now);
+    struct config *now = TRY_MEMORY(calloc(1, sizeof *now));
     int rc;
 
-    if (!now)
-        return err_set(err, ERR_MEMORY, "out of memory for the configuration");
     reload->call->err = (struct err){0};
     rc = store_call_config(reload->call, now);
     if (rc < 0)

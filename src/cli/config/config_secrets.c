@@ -118,7 +118,7 @@ int config_secret_file(const char *path, struct str named, struct arena *arena,
         *secret = arena_str(arena, str_span(text, len));
     explicit_bzero(text, sizeof text);
     if (rc == 0 && !secret->data)
-        rc = err_set(err, ERR_MEMORY, "there is not enough memory");
+        rc = err_no_memory(err);
     return rc;
 }
 

@@ -155,8 +155,7 @@ static int set_text(void *at, const struct config_field *field, struct str text,
         return err_set(err, ERR_INVALID, "%s is '" STR_FMT "'; it must be one of %s", field->key,
                        STR_ARG(text), field->choices);
     copy = arena_str(arena, text);
-    if (!copy.data)
-        return err_set(err, ERR_MEMORY, "the configuration is too large to be kept in memory");
+    TRY_MEMORY(copy.data);
     memcpy(at, &copy, sizeof copy);
     return 0;
 }
@@ -239,11 +238,9 @@ static int set_rate(void *at, const struct config_field *field, struct str text,
 static int set_texts(void *record, const struct config_field *field, struct str text,
                      struct arena *arena, struct err *err)
 {
-    struct str *items = arena_alloc_array(arena, text.len + 1, sizeof *items);
+    struct str *items = TRY_MEMORY(arena_alloc_array(arena, text.len + 1, sizeof *items));
     uint32_t count = 0;
 
-    if (!items)
-        return err_set(err, ERR_MEMORY, "the configuration is too large to be kept in memory");
     while (text.len > 0) {
         const char *comma = memchr(text.data, ',', text.len);
         size_t len = comma ? (size_t)(comma - text.data) : text.len;

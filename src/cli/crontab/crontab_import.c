@@ -42,7 +42,7 @@ static int hash_line(const struct import *import, const struct crontab_line *lin
         hash_sha256_add(state, STR("\n\n")); /* two of them are in no part's end and next one's */
     }
     if (hash_sha256_end(state, hash) < 0)
-        return err_set(&import->call->err, ERR_MEMORY, "there is not enough memory to import");
+        return err_no_memory(&import->call->err);
     hash_hex(hash, HASH_SHOWN, hex);
     return 0;
 }
@@ -92,8 +92,7 @@ static int name_line(struct import *import, struct import_line *planned)
     planned->name = same == 1 ? base
                               : arena_format(&import->call->arena, STR_FMT ":%u", STR_ARG(base),
                                              same);
-    return planned->name.data ? 0 : err_set(&import->call->err, ERR_MEMORY,
-                                            "there is not enough memory to import");
+    return planned->name.data ? 0 : err_no_memory(&import->call->err);
 }
 
 /* ---- payloads ---- */
@@ -129,8 +128,7 @@ static int write_payload(struct import *import, struct import_line *planned)
     buf_byte(&out, '}');
     planned->payload = out.failed ? STR_NONE
                                   : arena_str(&import->call->arena, buf_view(&out));
-    return planned->payload.data ? 0 : err_set(&import->call->err, ERR_MEMORY,
-                                               "there is not enough memory to import");
+    return planned->payload.data ? 0 : err_no_memory(&import->call->err);
 }
 
 /* ---- what the line leans on ---- */
@@ -203,7 +201,7 @@ int import_plan(struct import *import, const struct crontab *crontab)
     import->prefix = make_prefix(&call->arena, import->label);
     import->lines = arena_alloc_array(&call->arena, crontab->count + 1, sizeof *import->lines);
     if (!import->lines || !import->prefix.data)
-        return err_set(&call->err, ERR_MEMORY, "there is not enough memory to import");
+        return err_no_memory(&call->err);
     for (uint32_t i = 0; i < crontab->count; i++) {
         struct import_line *planned = &import->lines[import->count];
 

@@ -44,7 +44,7 @@ static int keep_job(struct import *import, struct known_jobs *known, struct str 
         known->cap = known->cap ? known->cap * 2 : 64;
         jobs = arena_alloc_array(kept, known->cap, sizeof *jobs);
         if (!jobs)
-            return err_set(&call->err, ERR_MEMORY, "there is not enough memory to import");
+            return err_no_memory(&call->err);
         if (known->count)
             memcpy(jobs, known->jobs, known->count * sizeof *jobs);
         known->jobs = jobs;
@@ -268,7 +268,7 @@ static int settle_gone(struct import *import, struct client *client, struct know
 
     import->gone = arena_alloc_array(&call->arena, known->count + 1, sizeof *import->gone);
     if (!import->gone)
-        return err_set(&call->err, ERR_MEMORY, "there is not enough memory to import");
+        return err_no_memory(&call->err);
     for (uint32_t i = 0; i < known->count; i++) {
         struct known_job *job = &known->jobs[i];
 

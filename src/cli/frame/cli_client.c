@@ -177,7 +177,7 @@ int client_call(struct client *client, const char *method, struct str path, stru
 
     *reply = STR_NONE;
     if (!path_text)
-        return err_set(&call->err, ERR_MEMORY, "there is not enough memory for the request");
+        return err_no_memory(&call->err);
     rc = http_client_call(client->http, method, path_text, body, timeout_ms, &response, &status,
                           &why);
     if (rc < 0) {

@@ -265,7 +265,7 @@ int command_main(int argc, char **argv, FILE *out, FILE *notes)
     call.args = arena_alloc_array(&call.arena, words_count + 1, sizeof *call.args);
     call.values = arena_alloc_array(&call.arena, words_count + 1, sizeof *call.values);
     if (!words || !call.args || !call.values) {
-        rc = err_set(&call.err, ERR_MEMORY, "there is not enough memory to read the command line");
+        rc = err_no_memory(&call.err);
     } else if (words_count > COMMAND_FLAGS_MAX) {
         rc = err_set(&call.err, ERR_USAGE, "more than %d words; split the command into several",
                      COMMAND_FLAGS_MAX);

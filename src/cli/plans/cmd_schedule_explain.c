@@ -182,7 +182,7 @@ static int print(struct explain *explain)
     buf_text(&listing.json, "\"items\":[");
     listed = list_instants(explain, &listing, count);
     if (listing.json.failed || explain->call->arena.failed)
-        rc = err_set(&explain->call->err, ERR_MEMORY, "there is not enough memory for the list");
+        rc = err_no_memory(&explain->call->err);
     else if (listing.as_json)
         print_json(explain, &listing);
     else

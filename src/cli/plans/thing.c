@@ -244,7 +244,7 @@ int thing_name_jobs(struct client *client, struct str value, const char *member,
     int rc = 0;
 
     if (!names.seen) {
-        rc = err_set(&call->err, ERR_MEMORY, "there is not enough memory for the list");
+        rc = err_no_memory(&call->err);
     } else if (json_kind(value) == JSON_OBJECT) {
         rc = name_one(client, &names, value, member, &out);
     } else {
@@ -258,7 +258,7 @@ int thing_name_jobs(struct client *client, struct str value, const char *member,
     }
     *named = arena_str(&call->arena, buf_view(&out));
     if (rc == 0 && (out.failed || !named->data))
-        rc = err_set(&call->err, ERR_MEMORY, "there is not enough memory for the list");
+        rc = err_no_memory(&call->err);
     return rc;
 }
 

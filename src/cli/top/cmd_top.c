@@ -293,7 +293,7 @@ static int print_once(struct top *top)
     int rc = 0;
 
     if (!answer)
-        return err_set(&call->err, ERR_MEMORY, "there is not enough memory");
+        return err_no_memory(&call->err);
     top->view.columns = call->out.columns;
     top_fetch_do(&top->fetch, &(struct top_job){.kind = TOP_JOB_REFRESH}, answer);
     if (answer->err.code) {
@@ -329,7 +329,7 @@ static struct top *top_new(struct call *call)
     struct top *top = calloc(1, sizeof *top);
 
     if (!top) {
-        err_set(&call->err, ERR_MEMORY, "there is not enough memory");
+        err_no_memory(&call->err);
         return NULL;
     }
     top->call = call;

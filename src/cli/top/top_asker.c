@@ -49,7 +49,7 @@ struct top_asker *top_asker_start(struct top_fetch *fetch, struct err *err)
     struct top_asker *asker = calloc(1, sizeof *asker);
 
     if (!asker) {
-        err_set(err, ERR_MEMORY, "there is not enough memory");
+        err_no_memory(err);
         return NULL;
     }
     asker->fetch = fetch;

@@ -61,7 +61,7 @@ static struct str ask(struct top_fetch *fetch, const char *method, const char *p
     if (text.data && json_check(text, &text, err) == 0)
         return text;
     if (!err->code)
-        err_set(err, ERR_MEMORY, "there is not enough memory for the answer");
+        err_no_memory(err);
     return STR_NONE;
 }
 
@@ -136,7 +136,7 @@ static void refresh(struct top_fetch *fetch, struct top_answer *answer)
         return;
     answer->err = (struct err){0};
     if (top_model_fill(&replies, &fetch->memory, clock_wall_us(), arena, &answer->snapshot) < 0)
-        err_set(&answer->err, ERR_MEMORY, "there is not enough memory for the frame");
+        err_no_memory(&answer->err);
     else
         fetch->frame = !fetch->frame;
 }

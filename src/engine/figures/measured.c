@@ -34,8 +34,7 @@ static void note(struct batch *batch, const struct task *task, enum measure_coun
     struct measure_note *to;
 
     if (batch->measured.notes.count == batch->measured.notes.cap &&
-        !batch_grow(batch, &batch->measured.notes.items, &batch->measured.notes.cap,
-                    batch->measured.notes.count, sizeof *batch->measured.notes.items))
+        !BATCH_GROW(batch, batch->measured.notes))
         return; /* the arena says so, and the batch fails */
     if (batch->measured.task != task) {
         batch->measured.task = task;
@@ -157,8 +156,7 @@ int measured_open(struct engine *engine, struct err *err)
     hours->before = calloc(1, sizeof *hours->before);
     hours->written = calloc(1, sizeof *hours->written);
     hours->sending = calloc(1, sizeof *hours->sending);
-    if (!engine->figures.measures || !hours->before || !hours->written || !hours->sending)
-        return err_set(err, ERR_MEMORY, "out of memory for the queue");
+    TRY_MEMORY(engine->figures.measures && hours->before && hours->written && hours->sending);
     return 0;
 }
 
@@ -209,8 +207,7 @@ static int begin_hour(struct batch *batch, int64_t hour_us, struct err *err)
     *engine->figures.hours.before = *engine->figures.hours.written;
     engine->figures.hours.hour_us = hour_us;
     return leads ? batch->store->verbs->measures->hours_prune(
-                       batch->store, hour_us - EXECUTION_HOURS_KEPT * EXECUTION_HOUR_US, err)
-                 : 0;
+                       batch->store, hour_us - EXECUTION_HOURS_KEPT * EXECUTION_HOUR_US, err) : 0;
 }
 
 static int flush(struct batch *batch, struct err *err)

@@ -17,8 +17,7 @@ static struct span *add(struct batch *batch, const struct task *task, enum span_
 
     trace_of_task(task, batch->engine->settings, &context);
     if (!(context.flags & TRACE_SAMPLED) || batch->spans.list.count >= SPANS_MAX ||
-        !batch_grow(batch, &batch->spans.list.items, &batch->spans.list.cap,
-                    batch->spans.list.count, sizeof *batch->spans.list.items))
+        !BATCH_GROW(batch, batch->spans.list))
         return NULL;
     if (batch->spans.list.count == 0)
         batch->spans.boot_us = clock_boot_us();

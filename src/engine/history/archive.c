@@ -28,8 +28,7 @@ static int write_events(struct store *store, struct store_reader *reader, const 
     uint32_t count = 0;
     bool first = true;
 
-    if (!pages || !counts)
-        return err_set(err, ERR_MEMORY, "out of memory for the archive");
+    TRY_MEMORY(pages && counts);
     for (; count < EVENT_PAGES_MAX; count++) {
         TRY(store->verbs->read_events(reader, &task->id, before_seq, BOUND_LIST_LIMIT, arena,
                                       &pages[count], &counts[count], err));
@@ -173,7 +172,7 @@ int archive_write(struct store *store, struct store_reader *reader, struct str f
     cap = ZSTD_compressBound(lines.len);
     packed = malloc(cap);
     if (lines.failed || !packed) {
-        rc = err_set(err, ERR_MEMORY, "out of memory for the archive");
+        rc = err_no_memory(err);
         goto out;
     }
     len = ZSTD_compress(packed, cap, lines.data, lines.len, COMPRESSION_LEVEL);

@@ -79,7 +79,7 @@ int retention_remove(struct batch *batch, struct task **tasks, uint32_t count, s
 {
     batch->wrote = true;
     for (uint32_t i = 0; i < count; i++)
-        map_remove(&batch->tasks, str_span((const char *)tasks[i]->id.bytes, 16));
+        map_remove(&batch->tasks, uuid_bytes(&tasks[i]->id));
     FAULT_POINT("retention.remove");
     TRY(log_ages_refuse(batch, tasks, count, err));
     return batch->store->verbs->tasks_delete(batch->store, tasks, count, err);
@@ -137,8 +137,7 @@ static int prune_status(struct batch *batch, enum status status, bool *more, str
 
     if (shortest_us <= 0)
         return 0;
-    if (!tasks || !due)
-        return err_set(err, ERR_MEMORY, "out of memory for retention");
+    TRY_MEMORY(tasks && due);
     TRY(batch->store->verbs->status_find(batch->store, status, engine->history.prune_cursor[status],
                                          REMOVE_STEP, &batch->arena, tasks, &count, err));
     for (uint32_t i = 0; i < count && !young; i++) {

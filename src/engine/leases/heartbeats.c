@@ -8,23 +8,13 @@
 #include "engine/leases/sweep.h"
 #include "engine/leases/workers.h"
 
-static int no_memory(struct err *err)
-{
-    return err_set(err, ERR_MEMORY, "out of memory for a worker; try again");
-}
-
-static struct str id_key(const struct uuid *id)
-{
-    return str_span((const char *)id->bytes, sizeof id->bytes);
-}
-
 /* Tasks it holds and did not name: after a third of a lease they live on their own lease only. */
 static bool is_unlisted(const struct batch *batch, const struct map *listed,
                         const struct task *task)
 {
     int64_t lease_us = batch->engine->settings->lease_ms * CLOCK_MS_US;
 
-    return listed && !map_get(listed, id_key(&task->id)) &&
+    return listed && !map_get(listed, uuid_bytes(&task->id)) &&
            task->lease.claimed_at_us < batch->now_us - lease_us / 3;
 }
 
@@ -64,7 +54,7 @@ static bool has_stopped(const struct batch *batch, const struct map *listed,
                         const struct task *task)
 {
     if (task->status == STATUS_ORPHANED)
-        return listed && !map_get(listed, id_key(&task->id));
+        return listed && !map_get(listed, uuid_bytes(&task->id));
     return task->status == STATUS_CANCELLED && is_unlisted(batch, listed, task);
 }
 
@@ -90,10 +80,10 @@ static int look_at_one(struct batch *batch, struct heartbeat_request *request,
         return -(int)err->code;
     if (task->status == STATUS_CANCELLED &&
         add_id(request, &request->cancel, &request->cancel_count, &task->id) < 0)
-        return no_memory(err);
+        return err_no_memory(err);
     if (task->status != STATUS_CANCELLED && task->lease.pause_requested &&
         add_id(request, &request->pause, &request->pause_count, &task->id) < 0)
-        return no_memory(err);
+        return err_no_memory(err);
     return 0;
 }
 
@@ -108,14 +98,13 @@ static int look_at_held(struct batch *batch, struct heartbeat_request *request,
     uint32_t count = 0;
     int rc;
 
-    if (!tasks)
-        return no_memory(err);
+    TRY_MEMORY(tasks);
     do {
         arena_reset(&page);
         rc = batch->store->verbs->held_find(batch->store, worker->row.id, after, BOUND_CHORE_ROWS,
                                             &page, tasks, &count, err);
         for (uint32_t i = 0; rc == 0 && i < count; i++) {
-            struct task *known = map_get(&batch->tasks, id_key(&tasks[i]->id));
+            struct task *known = map_get(&batch->tasks, uuid_bytes(&tasks[i]->id));
 
             after = tasks[i]->key;
             rc = look_at_one(batch, request, known ? known : tasks[i], listed);
@@ -139,8 +128,7 @@ static int find_lost(struct batch *batch, struct heartbeat_request *request, str
                     str_eq(task->lease.worker_id, request->worker_id);
 
         if (task && task->lease.held && same && !lease_is_void(batch->engine, task->lease.token)) {
-            if (map_put(listed, id_key(&request->task_ids[i]), task) < 0)
-                return no_memory(err);
+            TRY_MEMORY(map_put(listed, uuid_bytes(&request->task_ids[i]), task) == 0);
             if (task->status != STATUS_ORPHANED)
                 continue; /* a stalled one is lost, and held until it is stopped */
         }
@@ -165,12 +153,10 @@ int workers_heartbeat(struct batch *batch, struct request *base)
     if (!worker)
         return err_set(err, ERR_NOT_FOUND, "this worker is not registered (any more); register "
                                            "again");
-    request->lost = arena_alloc_array(request->base.arena, request->count + 1,
-                                      sizeof *request->lost);
-    request->lost_tokens = arena_alloc_array(request->base.arena, request->count + 1,
-                                             sizeof *request->lost_tokens);
-    if (!request->lost || !request->lost_tokens)
-        return no_memory(err);
+    request->lost = TRY_MEMORY(arena_alloc_array(request->base.arena, request->count + 1,
+                                                 sizeof *request->lost));
+    request->lost_tokens = TRY_MEMORY(arena_alloc_array(request->base.arena, request->count + 1,
+                                                        sizeof *request->lost_tokens));
     TRY(workers_renew(batch, worker, err));
     TRY(batch_flush(batch, err));
     rc = find_lost(batch, request, &listed);

@@ -25,11 +25,6 @@ static const struct recovery_verbs *verbs_of(const struct batch *batch)
     return batch->store->verbs->recovery;
 }
 
-static int no_memory(struct err *err)
-{
-    return err_set(err, ERR_MEMORY, "out of memory for a recovery; try again");
-}
-
 bool recovery_validates(const struct engine *engine, struct str type)
 {
     return engine->config.validates && engine->config.validates(engine->config.ctx, type);
@@ -125,8 +120,7 @@ int recovery_now(struct batch *batch, struct task *task, struct control_request 
         return entry_add(batch, &entry, err);
     if (method == RECOVERY_VALIDATE_ONLY) {
         request->verdict = recovery_verdict(task, &found, reason, STR_NONE, request->base.arena);
-        if (!request->verdict.data)
-            return no_memory(err);
+        TRY_MEMORY(request->verdict.data);
     }
     entry.attempts = 1;
     entry.processing_started_us = batch->now_us;
@@ -160,7 +154,7 @@ static int validate_request(struct batch *batch, struct task *task,
     request->verdict = recovery_verdict(task, &found, request->reason, STR_NONE, arena);
     request->type = arena_str(arena, task->spec.type);
     request->validates = recovery_validates(batch->engine, task->spec.type);
-    return request->verdict.data && request->type.data ? 0 : no_memory(&request->base.err);
+    return request->verdict.data && request->type.data ? 0 : err_no_memory(&request->base.err);
 }
 
 int recovery_apply(struct batch *batch, struct request *base)
@@ -260,8 +254,7 @@ static int work_off(struct batch *batch, struct recovery_work_request *request, 
         verbs_of(batch)->due(batch->store, batch->now_us, ENTRY_LEASE_US, BOUND_RECOVERY_STEP,
                              &batch->arena, &entries, &count, next_us, err) < 0)
         return -(int)err->code;
-    if (batch->arena.failed)
-        return no_memory(err);
+    TRY_MEMORY(!batch->arena.failed);
     for (uint32_t i = 0; i < count; i++) {
         if (request && request->works_count == request->limit) {
             *next_us = batch->now_us;
@@ -339,10 +332,8 @@ int recovery_work(struct batch *batch, struct request *base)
     }
     if (batch->store->shared && batch->store->verbs->lead_guard(batch->store, err) < 0)
         return -(int)err->code;
-    request->works = arena_alloc_array(request->base.arena, request->limit,
-                                       sizeof *request->works);
-    if (!request->works)
-        return no_memory(err);
+    request->works = TRY_MEMORY(arena_alloc_array(request->base.arena, request->limit,
+                                                  sizeof *request->works));
     rc = work_off(batch, request, &request->next_at_us, err);
     if (batch->store->shared && request->next_at_us > look_us)
         request->next_at_us = look_us; /* what other nodes put there; what they tell may get lost */

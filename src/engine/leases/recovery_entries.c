@@ -7,11 +7,6 @@
 #include "engine/engine_state.h"
 #include "store/recovery_store.h"
 
-static int no_memory(struct err *err)
-{
-    return err_set(err, ERR_MEMORY, "out of memory for a recovery; try again");
-}
-
 struct recovery_entry entry_new(struct batch *batch, const struct task *task,
                                 enum recovery_method method)
 {
@@ -27,9 +22,7 @@ struct recovery_entry entry_new(struct batch *batch, const struct task *task,
 
 int entry_add(struct batch *batch, const struct recovery_entry *entry, struct err *err)
 {
-    if (!batch_grow(batch, &batch->recoveries.made.items, &batch->recoveries.made.cap,
-                    batch->recoveries.made.count, sizeof *batch->recoveries.made.items))
-        return no_memory(err);
+    TRY_MEMORY(BATCH_GROW(batch, batch->recoveries.made));
     batch->recoveries.made.items[batch->recoveries.made.count++] = *entry;
     if (entry->status != RECOVERY_PENDING)
         return 0;

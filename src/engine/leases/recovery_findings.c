@@ -14,11 +14,6 @@
 
 #define DETAIL_BYTES_MAX 8192
 
-static int no_memory(struct err *err)
-{
-    return err_set(err, ERR_MEMORY, "out of memory for a recovery; try again");
-}
-
 /* The one before; 0 = there is none. It may be large, and many are looked at in one commit: only
  * what the verdict mentions stays. */
 static int look_at_one(struct batch *batch, const struct task *task, int64_t *before_seq,
@@ -30,7 +25,7 @@ static int look_at_one(struct batch *batch, const struct task *task, int64_t *be
                                                               &arena, &row, err);
 
     if (rc == 0 && row && arena.failed)
-        rc = no_memory(err);
+        rc = err_no_memory(err);
     if (rc == 0 && row) {
         rc = 1;
         *before_seq = row->seq;

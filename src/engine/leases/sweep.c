@@ -79,10 +79,10 @@ static int holder_ran(struct batch *batch, struct str worker_id, bool *ran, stru
         struct arena page = ARENA_INIT(0);
         int rc = tasks ? batch->store->verbs->held_find(batch->store, worker_id, after, SWEEP_PAGE,
                                                         &page, tasks, &count, err)
-                       : err_set(err, ERR_MEMORY, "out of memory for the sweep");
+                       : err_no_memory(err);
 
         if (rc == 0 && page.failed)
-            rc = err_set(err, ERR_MEMORY, "out of memory for the sweep");
+            rc = err_no_memory(err);
         for (uint32_t i = 0; rc == 0 && i < count; i++)
             *ran |= tasks[i]->status == STATUS_RUNNING;
         after = rc == 0 && count ? tasks[count - 1]->key : 0;
@@ -164,14 +164,12 @@ static int sweep_page(struct batch *batch, struct task **tasks, uint32_t count, 
  * whole pass takes 0.2 s. The cursor starts over after a rollback. */
 static int sweep_held(struct batch *batch, bool *more, struct err *err)
 {
-    struct task **tasks = arena_alloc_array(&batch->arena, SWEEP_PAGE, sizeof *tasks);
+    struct task **tasks = TRY_MEMORY(arena_alloc_array(&batch->arena, SWEEP_PAGE, sizeof *tasks));
     struct engine *engine = batch->engine;
     struct arena page = ARENA_INIT(0);
     uint32_t count = 0;
     int rc;
 
-    if (!tasks)
-        return err_set(err, ERR_MEMORY, "out of memory for the sweep");
     rc = batch->store->verbs->held_find(batch->store, STR_NONE, engine->leases.sweep_after,
                                         SWEEP_PAGE, &page, tasks, &count, err);
     if (rc == 0)

@@ -20,11 +20,6 @@
 
 #define WORKER_BYTES 480 /* its names commonly fit; there may be 100,000 workers */
 
-static int no_memory(struct err *err)
-{
-    return err_set(err, ERR_MEMORY, "out of memory for a worker; try again");
-}
-
 static void state_free(struct worker_state *worker)
 {
     arena_deinit(&worker->arena);
@@ -120,7 +115,7 @@ static int known_add(struct engine *engine, struct worker_state *worker, struct 
 {
     if (map_put(&engine->leases.workers, worker->row.id, worker) < 0) {
         state_free(worker);
-        return no_memory(err);
+        return err_no_memory(err);
     }
     engine->leases.workers_bytes += state_bytes(worker);
     return 0;
@@ -130,10 +125,8 @@ static int known_add(struct engine *engine, struct worker_state *worker, struct 
 int workers_adopt(struct engine *engine, const struct worker_row *row, struct worker_state **out,
                   struct err *err)
 {
-    struct worker_state *worker = state_new(row);
+    struct worker_state *worker = TRY_MEMORY(state_new(row));
 
-    if (!worker)
-        return no_memory(err);
     TRY(known_add(engine, worker, err));
     worker->lease_written_us = worker->row.lease_until_us;
     *out = worker;
@@ -148,7 +141,7 @@ int workers_load(struct engine *engine, struct err *err)
     int rc = engine->store->verbs->workers_load(engine->store, &arena, &rows, &count, err);
 
     if (rc == 0 && arena.failed)
-        rc = no_memory(err);
+        rc = err_no_memory(err);
     workers_deinit(engine);
     for (uint32_t i = 0; rc == 0 && i < count; i++) {
         struct worker_state *worker;
@@ -362,8 +355,7 @@ int workers_register(struct batch *batch, struct request *base)
     known = workers_get(engine, row.id);
     row.started_at_us = known ? known->row.started_at_us : batch->now_us;
     worker = row.id.data && row.queues.data ? state_new(&row) : NULL;
-    if (!worker)
-        return no_memory(err);
+    TRY_MEMORY(worker);
     worker->in_process = request->in_process;
     declined_forget(engine->leases.declined, row.id);
     if (!request->in_process &&
@@ -525,9 +517,7 @@ static int view_worker(struct batch *batch, const struct worker_state *worker, s
     view->status = worker->row.lease_until_us < batch->now_us ? "offline"
                    : count                                    ? "working"
                                                               : "idle";
-    view->tasks = arena_alloc_array(arena, count, sizeof *view->tasks);
-    if (!view->tasks)
-        return no_memory(err);
+    view->tasks = TRY_MEMORY(arena_alloc_array(arena, count, sizeof *view->tasks));
     for (uint32_t i = 0; i < count; i++)
         view->tasks[view->tasks_count++] =
             (struct held_view){tasks[i]->id, tasks[i]->lease.started_at_us};
@@ -550,8 +540,7 @@ int workers_list(struct batch *batch, struct request *base)
         return err_set(err, ERR_NOT_FOUND, "there is no such worker");
     request->workers = arena_alloc_array(request->base.arena, map_count(&engine->leases.workers),
                                          sizeof *request->workers);
-    if (!request->workers || !tasks)
-        return no_memory(err);
+    TRY_MEMORY(request->workers && tasks);
     TRY(batch_flush(batch, err));
     while ((worker = map_next(&engine->leases.workers, &cursor)) != NULL) {
         if (request->id.data && !str_eq(worker->row.id, request->id))

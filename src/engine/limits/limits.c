@@ -15,11 +15,6 @@
 #define HELD_PAGE 2000  /* tasks counted together */
 #define UNPARK_STEP 100 /* tasks of one key brought back at a time where only a rate limits it */
 
-static int no_memory(struct err *err)
-{
-    return err_set(err, ERR_MEMORY, "out of memory for a queue; try again");
-}
-
 static void limits_free(struct map *map, struct heap *wakes)
 {
     uint32_t cursor = 0;
@@ -109,7 +104,7 @@ static int copy_row(struct queue_state *state, const struct queue_row *row, stru
     copy.rule.store = arena_str(&fresh, row->rule.store);
     if (!types || !copy.rule.name.data) {
         arena_deinit(&fresh);
-        return no_memory(err);
+        return err_no_memory(err);
     }
     for (uint32_t i = 0; i < row->rule.type_limits_count; i++) {
         types[i] = row->rule.type_limits[i];
@@ -133,7 +128,7 @@ static struct queue_state *state_new(struct engine *engine, const struct queue_r
     struct queue_state *state = calloc(1, sizeof *state);
 
     if (!state) {
-        no_memory(err);
+        err_no_memory(err);
         return NULL;
     }
     state->whole.wake = HEAP_NODE_INIT;
@@ -145,7 +140,7 @@ static struct queue_state *state_new(struct engine *engine, const struct queue_r
     if (map_put(&engine->limits.queues, state->row.rule.name, state) < 0) {
         arena_deinit(&state->arena);
         free(state);
-        no_memory(err);
+        err_no_memory(err);
         return NULL;
     }
     state->unpark_all = limits_keys(state);
@@ -216,7 +211,7 @@ int limits_count_all(struct engine *engine, struct err *err)
         for (uint32_t i = 0; rc == 0 && i < count; i++) {
             after = tasks[i]->key;
             if (count_held(engine, tasks[i], 1) < 0)
-                rc = no_memory(err);
+                rc = err_no_memory(err);
         }
         arena_reset(&arena);
     } while (rc == 0 && count == HELD_PAGE);
@@ -257,7 +252,7 @@ int limits_load(struct engine *engine, struct err *err)
     int rc = engine->store->verbs->queues_load(engine->store, &arena, &rows, &count, err);
 
     if (rc == 0 && arena.failed)
-        rc = no_memory(err);
+        rc = err_no_memory(err);
     limits_deinit(engine);
     for (uint32_t i = 0; rc == 0 && i < count; i++) {
         add_configured(engine, &rows[i].rule);
@@ -272,9 +267,8 @@ int limits_replace_row(struct engine *engine, struct queue_state *state,
                        const struct queue_row *row, struct err *err)
 {
     map_remove(&engine->limits.queues, state->row.rule.name); /* the name's bytes move */
-    if (copy_row(state, row, err) < 0 ||
-        map_put(&engine->limits.queues, state->row.rule.name, state) < 0)
-        return no_memory(err);
+    TRY_MEMORY(copy_row(state, row, err) == 0 &&
+               map_put(&engine->limits.queues, state->row.rule.name, state) == 0);
     return 0;
 }
 
@@ -500,8 +494,7 @@ void limits_note(struct batch *batch, const struct task *task, int64_t by)
     if (!batch->store->shared) /* else the database counts */
         count_held(batch->engine, task, by);
     if (!limits_keys(state) || !task->spec.limit_key.data ||
-        !batch_grow(batch, &batch->limits.freed.items, &batch->limits.freed.cap,
-                    batch->limits.freed.count, sizeof *batch->limits.freed.items))
+        !BATCH_GROW(batch, batch->limits.freed))
         return;
     batch->limits.freed.items[batch->limits.freed.count++] =
         (struct freed_key){state, task->spec.limit_key};
@@ -515,7 +508,7 @@ static int forget_key(struct batch *batch, struct queue_state *state, struct lim
     int64_t full_us = bucket_full_us(&limit->bucket, &state->row.rule.key_rate);
 
     if (full_us > batch->now_us)
-        return wake_at(batch->engine, limit, full_us) < 0 ? no_memory(err) : 0;
+        return wake_at(batch->engine, limit, full_us) < 0 ? err_no_memory(err) : 0;
     if (batch->store->shared && limit->seen_in == batch->number)
         return 0; /* its bucket is still to be written; the next look forgets it */
     heap_remove(&batch->engine->limits.wakes, &limit->wake);

@@ -115,8 +115,7 @@ static int hold_in_order(struct batch *batch, struct err *err)
     struct queue_state *state;
     uint32_t cursor = 0, count = 0;
 
-    if (!names)
-        return err_set(err, ERR_MEMORY, "out of memory for a queue; try again");
+    TRY_MEMORY(names);
     batch->limits.held = true;
     want_all(batch);
     while ((state = map_next(&engine->limits.queues, &cursor)) != NULL)
@@ -146,10 +145,8 @@ int limits_look(struct batch *batch, struct queue_state *state, struct err *err)
     state->whole.running = held_of(counts, count, STR_NONE);
     TRY(load_bucket(batch, &state->whole, &rule->rate, 'q', err));
     for (uint32_t i = 0; i < rule->type_limits_count; i++) {
-        struct limit *limit = limits_type(state, rule->type_limits[i].type);
+        struct limit *limit = TRY_MEMORY(limits_type(state, rule->type_limits[i].type));
 
-        if (!limit)
-            return err_set(err, ERR_MEMORY, "out of memory for a queue; try again");
         limit->running = held_of(counts, count, rule->type_limits[i].type);
         TRY(load_bucket(batch, limit, &rule->type_limits[i].rate, 't', err));
     }

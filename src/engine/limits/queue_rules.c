@@ -8,11 +8,6 @@
 #include "engine/engine_state.h"
 #include "engine/limits/limits.h"
 
-static int no_memory(struct err *err)
-{
-    return err_set(err, ERR_MEMORY, "out of memory for a queue; try again");
-}
-
 int limits_view(struct batch *batch, struct queue_state *state, struct arena *arena,
                 struct queue_view *view, struct err *err)
 {
@@ -20,8 +15,7 @@ int limits_view(struct batch *batch, struct queue_state *state, struct arena *ar
                                                  sizeof *types);
 
     (void)batch;
-    if (!types)
-        return no_memory(err);
+    TRY_MEMORY(types);
     view->row = state->row;
     view->row.rule.name = arena_str(arena, state->row.rule.name);
     view->row.namespace_name = arena_str(arena, state->row.namespace_name);
@@ -47,7 +41,7 @@ static int add_counts(struct batch *batch, struct queue_view *views, uint32_t co
     lanes = lanes ? lanes : loaded;
     for (uint32_t q = 0; rc == 0 && q < count; q++)
         if (map_put(&by_name, views[q].row.rule.name, &views[q]) < 0)
-            rc = no_memory(err);
+            rc = err_no_memory(err);
     for (uint32_t i = 0; rc == 0 && i < lanes_count; i++) {
         struct queue_view *view = map_get(&by_name, lanes[i].queue);
 
@@ -72,10 +66,9 @@ int limits_list(struct batch *batch, struct request *base)
     if (request->name.data && !limits_queue(engine, request->name))
         return err_set(err, ERR_NOT_FOUND, "there is no such queue; it comes into being with its "
                                            "first task");
-    request->queues = arena_alloc_array(request->base.arena, map_count(&engine->limits.queues),
-                                        sizeof *request->queues);
-    if (!request->queues)
-        return no_memory(err);
+    request->queues = TRY_MEMORY(arena_alloc_array(request->base.arena,
+                                                   map_count(&engine->limits.queues),
+        sizeof *request->queues));
     while ((state = map_next(&engine->limits.queues, &cursor)) != NULL) {
         if (request->name.data && !str_eq(state->row.rule.name, request->name))
             continue;

@@ -11,11 +11,6 @@
 #define IDLE_US (INT64_C(600) * CLOCK_SECOND_US)      /* empty for a moment is not idle */
 #define IDLE_EVERY_US (INT64_C(600) * CLOCK_SECOND_US) /* counting costs a second with 100,000 */
 
-static int no_memory(struct err *err)
-{
-    return err_set(err, ERR_MEMORY, "out of memory for a queue; try again");
-}
-
 static bool is_configured(const struct engine *engine, struct str name)
 {
     for (uint32_t i = 0; i < engine->settings->queues_count; i++)
@@ -43,7 +38,7 @@ static int load_used(struct batch *batch, struct map *used, struct err *err)
     TRY(batch->store->verbs->counts_load(batch->store, &batch->arena, &lanes, &count, err));
     for (uint32_t i = 0; i < count; i++)
         if (lanes[i].tasks > 0 && map_put(used, lanes[i].queue, &lanes[i]) < 0)
-            return no_memory(err);
+            return err_no_memory(err);
     return 0;
 }
 
@@ -88,9 +83,7 @@ static int collect(struct batch *batch, bool (*goes)(const struct batch *, struc
     uint32_t cursor = 0;
 
     *count = 0;
-    *states = arena_alloc_array(&batch->arena, map_count(queues) + 1, sizeof **states);
-    if (!*states)
-        return no_memory(err);
+    *states = TRY_MEMORY(arena_alloc_array(&batch->arena, map_count(queues) + 1, sizeof **states));
     while ((state = map_next(queues, &cursor)) != NULL)
         if (goes(batch, state))
             (*states)[(*count)++] = state;

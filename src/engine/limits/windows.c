@@ -167,9 +167,7 @@ static int walk(struct batch *batch, struct arena *page, struct err *err)
     TRY(batch->store->verbs->catalog->delayed_scan(
         batch->store, STR(WINDOWS_STATE), engine->windows.after.key ? &engine->windows.after : NULL,
         WALK_PAGE, page, &found, &count, err));
-    ids = arena_alloc_array(page, BOUND_CHORE_ROWS, sizeof *ids);
-    if (!ids)
-        return err_set(err, ERR_MEMORY, "out of memory for delayed tasks");
+    ids = TRY_MEMORY(arena_alloc_array(page, BOUND_CHORE_ROWS, sizeof *ids));
     for (i = 0; i < count && acted < BOUND_CHORE_ROWS; i++) {
         if (found[i].has_state)
             ids[acted++] = found[i].id;

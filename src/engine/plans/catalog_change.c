@@ -17,11 +17,6 @@
 
 #define DEPENDENCIES_MAX 100000 /* of all jobs; they are kept in memory */
 
-static int no_memory(struct err *err)
-{
-    return err_set(err, ERR_MEMORY, "out of memory for the catalog; try again");
-}
-
 int catalog_no_such(struct err *err, const char *what, const struct uuid *id)
 {
     char text[UUID_TEXT_BYTES];
@@ -158,11 +153,9 @@ static int find_category(struct batch *batch, const struct catalog_request *requ
 /* As a whole, and whether its runs could be made. */
 static int check_job(struct batch *batch, const struct job *job, struct err *err)
 {
-    struct task_input *input = arena_alloc(&batch->arena, sizeof *input);
+    struct task_input *input = TRY_MEMORY(arena_alloc(&batch->arena, sizeof *input));
     struct category_state *category;
 
-    if (!input)
-        return no_memory(err);
     TRY(job_check(job, err));
     TRY(category_of_job(batch, job, &category, err));
     TRY(job_task_input(job, &category->row, NULL, STR_NONE, batch->engine->settings, &batch->arena,
@@ -221,8 +214,7 @@ static int update_job(struct batch *batch, struct catalog_request *request)
         verbs_of(batch)->jobs_load(batch->store, &request->id, 1, false, request->base.arena, &job,
                                    err) < 0)
         return -(int)err->code;
-    if (!job || request->base.arena->failed)
-        return no_memory(err);
+    TRY_MEMORY(job && !request->base.arena->failed);
     was_active = job_is_active(batch, job, err);
     if (was_active < 0)
         return was_active;

@@ -117,8 +117,7 @@ static int load_schedule(struct batch *batch, struct catalog_request *request,
         return -(int)err->code;
     if (!*schedule)
         return catalog_no_such(err, "schedule", &request->id);
-    if (request->base.arena->failed)
-        return err_set(err, ERR_MEMORY, "out of memory for a schedule; try again");
+    TRY_MEMORY(!request->base.arena->failed);
     TRY(batch_settle(batch, err));
     return catalog_job(batch, &(*schedule)->job_id, job, err);
 }
@@ -244,8 +243,7 @@ static int load_pattern(struct batch *batch, struct catalog_request *request,
         return -(int)err->code;
     if (!*pattern)
         return catalog_no_such(err, "recurring pattern", &request->id);
-    return request->base.arena->failed
-               ? err_set(err, ERR_MEMORY, "out of memory for a pattern; try again") : 0;
+    return request->base.arena->failed ? err_no_memory(err) : 0;
 }
 
 static int update_pattern(struct batch *batch, struct catalog_request *request)

@@ -29,7 +29,7 @@ static int sum_page(struct batch *batch, const struct uuid *ids, uint32_t count,
                                                      err);
 
     if (rc == 0 && page.failed)
-        rc = err_set(err, ERR_MEMORY, "out of memory for the catalog; try again");
+        rc = err_no_memory(err);
     for (uint32_t i = 0; rc == 0 && i < count; i++)
         *bytes += jobs[i] ? jobs[i]->payload.len : 0;
     arena_deinit(&page);

@@ -12,16 +12,6 @@
 
 #define SCHEDULES_KNOWN_MAX 10000 /* about 1 MiB; then they are read again */
 
-static int no_memory(struct err *err)
-{
-    return err_set(err, ERR_MEMORY, "out of memory for categories; try again");
-}
-
-static struct str key_of(const struct uuid *id)
-{
-    return str_span((const char *)id->bytes, sizeof id->bytes);
-}
-
 bool catalog_here(const struct engine *engine)
 {
     return engine->config.zones != NULL;
@@ -66,9 +56,8 @@ static int add_category(struct batch *batch, struct category_state *state, struc
         state->windows.count = 0;
         LOG(batch->engine->log, LOG_WARN, "category.windows_unreadable", KC("reason", why.text));
     }
-    if (map_put(&cache->names, state->row.name, state) < 0 ||
-        map_put(&cache->ids, key_of(&state->row.id), state) < 0)
-        return no_memory(err);
+    TRY_MEMORY(map_put(&cache->names, state->row.name, state) == 0 &&
+               map_put(&cache->ids, uuid_bytes(&state->row.id), state) == 0);
     return 0;
 }
 
@@ -89,9 +78,8 @@ static int by_parent(const void *a, const void *b)
 
 static int sort_edges(struct catalog_cache *cache, struct err *err)
 {
-    cache->parents = arena_alloc_array(&cache->arena, cache->edges_count, sizeof *cache->parents);
-    if (!cache->parents)
-        return no_memory(err);
+    cache->parents = TRY_MEMORY(arena_alloc_array(&cache->arena, cache->edges_count,
+                                                  sizeof *cache->parents));
     if (cache->edges_count == 0)
         return 0;
     qsort(cache->edges, cache->edges_count, sizeof *cache->edges, by_job);
@@ -158,8 +146,7 @@ static int read_catalog(struct batch *batch, struct err *err)
                                  err) < 0)
         return -(int)err->code;
     states = arena_alloc_array(&cache->arena, count, sizeof *states);
-    if (!states || cache->arena.failed)
-        return no_memory(err);
+    TRY_MEMORY(states && !cache->arena.failed);
     TRY(sort_edges(cache, err));
     for (uint32_t i = 0; i < count; i++) {
         states[i].row = rows[i];
@@ -226,7 +213,7 @@ int categories_get(struct batch *batch, const struct uuid *id, struct category_s
     if (!catalog_here(batch->engine))
         return 0;
     TRY(ensure(batch, err));
-    *state = map_get(&batch->engine->plans.catalog.ids, key_of(id));
+    *state = map_get(&batch->engine->plans.catalog.ids, uuid_bytes(id));
     return 0;
 }
 
@@ -253,7 +240,7 @@ int schedules_know(struct batch *batch, const struct uuid *id, struct schedule_k
     int rc;
 
     TRY(ensure(batch, err));
-    *known = map_get(&cache->schedules, key_of(id));
+    *known = map_get(&cache->schedules, uuid_bytes(id));
     if (*known)
         return 0;
     if (map_count(&cache->schedules) >= SCHEDULES_KNOWN_MAX && read_catalog(batch, err) < 0)
@@ -266,8 +253,8 @@ int schedules_know(struct batch *batch, const struct uuid *id, struct schedule_k
         (*known)->overlap = schedule ? schedule->overlap : OVERLAP_ALLOW;
     }
     if (rc == 0 && (!*known || cache->arena.failed || page.failed ||
-                    map_put(&cache->schedules, key_of(&(*known)->id), *known) < 0))
-        rc = no_memory(err);
+                    map_put(&cache->schedules, uuid_bytes(&(*known)->id), *known) < 0))
+        rc = err_no_memory(err);
     arena_deinit(&page);
     return rc;
 }

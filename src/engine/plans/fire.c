@@ -55,7 +55,7 @@ static int insert_fires(struct firing *firing, struct fire **out, struct planned
     *count = 0;
     *planned = arena_alloc_array(&batch->arena, firing->tasks, sizeof **planned);
     if (!fires || !*planned)
-        return planned_no_memory(firing->err);
+        return err_no_memory(firing->err);
     for (uint32_t i = 0; i < firing->ready; i++) {
         struct owner *owner = &firing->owners[i];
 
@@ -215,12 +215,10 @@ static int hold_jobs(struct batch *batch, const struct firing *schedules,
 {
     uint32_t ready = schedules->ready + patterns->ready;
     size_t most = ready + 4 * (size_t)batch->engine->plans.catalog.edges_count;
-    struct uuid *ids = arena_alloc_array(&batch->arena, most + 1, sizeof *ids);
-    struct uuid *fired = arena_alloc_array(&batch->arena, ready + 1, sizeof *fired);
+    struct uuid *ids = TRY_MEMORY(arena_alloc_array(&batch->arena, most + 1, sizeof *ids));
+    struct uuid *fired = TRY_MEMORY(arena_alloc_array(&batch->arena, ready + 1, sizeof *fired));
     uint32_t held = 0, count;
 
-    if (!ids || !fired)
-        return planned_no_memory(err);
     count = add_jobs(schedules, ids, &held, fired);
     count += add_jobs(patterns, ids, &held, fired + count);
     if (held && jobs_load(batch, ids, held, true, err) < 0)

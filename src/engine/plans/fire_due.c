@@ -30,7 +30,7 @@ int fire_due_read(struct firing *firing, uint32_t limit)
     firing->steps = arena_alloc_array(&batch->arena, firing->count + 1, sizeof *firing->steps);
     firing->group = JOBS_GROUP;
     if (batch->arena.failed)
-        return planned_no_memory(firing->err);
+        return err_no_memory(firing->err);
     for (uint32_t i = 0; i < firing->count; i++)
         firing->owners[i].of = planned[i];
     return 0;
@@ -51,7 +51,7 @@ static int load_jobs(struct firing *firing)
     size_t bytes = 0;
 
     if (!ids)
-        return planned_no_memory(firing->err);
+        return err_no_memory(firing->err);
     for (uint32_t i = 0; i < count; i++)
         ids[i] = firing->owners[firing->loaded + i].of.job_id;
     if (jobs_load(batch, ids, count, false, firing->err) < 0)
@@ -88,7 +88,7 @@ static int note_fault(struct firing *firing, const struct owner *owner, struct p
     LOG(firing->batch->engine->log, LOG_WARN, "schedule.faulty", KC("id", id),
         KC("reason", why->text));
     step->error = arena_str(&firing->batch->arena, str_of(why->text));
-    return step->error.data ? 0 : planned_no_memory(firing->err);
+    return step->error.data ? 0 : err_no_memory(firing->err);
 }
 
 /* How many instants its policy leaves out, counted to a bound: the work must not grow with how long
@@ -229,7 +229,7 @@ static int check_unchanged(struct firing *firing)
                                                     sizeof *patterns);
 
     if (!ids || !schedules || !patterns)
-        return planned_no_memory(firing->err);
+        return err_no_memory(firing->err);
     for (uint32_t i = 0; i < firing->ready; i++)
         ids[i] = firing->owners[i].of.id;
     if (of_schedules)

@@ -22,11 +22,6 @@ struct passing {
     struct err *err;
 };
 
-static int no_memory(struct err *err)
-{
-    return err_set(err, ERR_MEMORY, "out of memory for what is planned; try again");
-}
-
 /* All that is due, however much it is: a page that is full is asked for again, larger. */
 static int read_all(struct passing *passing)
 {
@@ -41,7 +36,7 @@ static int read_all(struct passing *passing)
             break;
     }
     passing->steps = arena_alloc_array(&batch->arena, passing->count + 1, sizeof *passing->steps);
-    return passing->steps && !batch->arena.failed ? 0 : no_memory(passing->err);
+    return passing->steps && !batch->arena.failed ? 0 : err_no_memory(passing->err);
 }
 
 /* It continues after now; one that cannot be planned says so and does not fire. */
@@ -59,13 +54,13 @@ static int pass(struct passing *passing, uint32_t i)
             step.to_us = 0;
         plan_release(&plan, zones);
     } else if (why.code == ERR_MEMORY) {
-        return no_memory(passing->err);
+        return err_no_memory(passing->err);
     } else {
         batch->engine->plans.zones_faulty = true;
         step.error = arena_str(&batch->arena, str_of(why.text));
     }
     passing->steps[passing->steps_count++] = step;
-    return batch->arena.failed ? no_memory(passing->err) : 0;
+    return batch->arena.failed ? err_no_memory(passing->err) : 0;
 }
 
 /* A page of jobs is in memory only as long as it is asked which category they are of. */
@@ -83,7 +78,7 @@ static int pass_page(struct passing *passing, uint32_t from, uint32_t count)
     rc = batch->store->verbs->catalog->jobs_load(batch->store, ids, count, false, &page, jobs,
                                                  passing->err);
     if (rc == 0 && page.failed)
-        rc = no_memory(passing->err);
+        rc = err_no_memory(passing->err);
     for (uint32_t i = 0; i < count && rc == 0; i++) {
         if (!jobs[i])
             continue;

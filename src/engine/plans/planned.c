@@ -3,11 +3,6 @@
 
 #include "engine/engine_state.h"
 
-int planned_no_memory(struct err *err)
-{
-    return err_set(err, ERR_MEMORY, "out of memory for what is planned");
-}
-
 /* One of the two is an array of `count`. */
 static int take(struct batch *batch, const struct schedule *schedules,
                 const struct recurring *patterns, uint32_t count, struct planned **planned,
@@ -16,8 +11,7 @@ static int take(struct batch *batch, const struct schedule *schedules,
     struct planned *all = arena_alloc_array(&batch->arena, count + 1, sizeof *all);
 
     *planned = all;
-    if (!all)
-        return planned_no_memory(err);
+    TRY_MEMORY(all);
     for (uint32_t i = 0; schedules && i < count; i++) {
         const struct schedule *row = &schedules[i];
 

@@ -33,6 +33,5 @@ int planned_step(struct batch *batch, enum plan_kind kind, struct plan_step *ste
 /* The calendar of one; the caller's to release. */
 int planned_plan(struct batch *batch, const struct planned *planned, struct plan *plan,
                  struct err *err);
-int planned_no_memory(struct err *err);
 
 #endif

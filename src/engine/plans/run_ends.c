@@ -16,11 +16,6 @@
 
 static const struct uuid nil;
 
-static int no_memory(struct err *err)
-{
-    return err_set(err, ERR_MEMORY, "out of memory for runs of jobs; try again");
-}
-
 /* ---- which jobs ---- */
 
 /* Jobs that the end of this one starts, and what those wait for. */
@@ -62,9 +57,8 @@ int runs_prepare(struct batch *batch, struct err *err)
         if (uuid_is_nil(job_id) || uuid_eq(job_id, last))
             continue;
         last = job_id;
-        if (!ids_add(batch, &ids, &count, &cap, job_id) ||
-            !add_started(batch, job_id, &ids, &count, &cap))
-            return no_memory(err);
+        TRY_MEMORY(ids_add(batch, &ids, &count, &cap, job_id) &&
+                   add_started(batch, job_id, &ids, &count, &cap));
     }
     batch->plans.runs_ended = false;
     return count ? jobs_load(batch, ids, count, true, err) : 0;
@@ -86,8 +80,7 @@ static int give_slot_on(struct batch *batch, struct batch_job *held, const struc
     if (held->job->max_concurrent > 0)
         return runs_release_slots(batch, held, err);
     return schedule && schedule->overlap == OVERLAP_QUEUE
-               ? runs_release_next(batch, held, &task->spec.origin.schedule_id, err)
-               : 0;
+               ? runs_release_next(batch, held, &task->spec.origin.schedule_id, err) : 0;
 }
 
 /* ---- what an end starts ---- */

@@ -20,11 +20,6 @@
 
 static const struct uuid nil;
 
-static int no_memory(struct err *err)
-{
-    return err_set(err, ERR_MEMORY, "out of memory for runs of jobs; try again");
-}
-
 static const struct catalog_verbs *verbs_of(const struct batch *batch)
 {
     return batch->store->verbs->catalog;
@@ -77,9 +72,7 @@ static int prefetch(struct batch *batch, const struct job_wait *waits, uint32_t 
 
     if (!batch->store->shared || count == 0)
         return 0;
-    ids = arena_alloc_array(&batch->arena, count, sizeof *ids);
-    if (!ids)
-        return no_memory(err);
+    ids = TRY_MEMORY(arena_alloc_array(&batch->arena, count, sizeof *ids));
     for (uint32_t i = 0; i < count; i++)
         ids[i] = waits[i].task_id;
     return batch_prefetch(batch, ids, count, err);
@@ -216,11 +209,6 @@ struct line {
     bool more;                      /* would start if the commit took more */
 };
 
-static struct str key_of(const struct uuid *id)
-{
-    return str_span((const char *)id->bytes, sizeof id->bytes);
-}
-
 /* Of a schedule that lets its runs queue up one goes at a time. */
 static int may_start(struct line *line, struct job_run *run, struct err *err)
 {
@@ -233,13 +221,13 @@ static int may_start(struct line *line, struct job_run *run, struct err *err)
     TRY(schedules_know(batch, &run->schedule_id, &schedule, err));
     if (schedule->overlap != OVERLAP_QUEUE)
         return 1;
-    if (map_get(&line->busy, key_of(&run->schedule_id)))
+    if (map_get(&line->busy, uuid_bytes(&run->schedule_id)))
         return 0;
     if (verbs_of(batch)->runs_count(batch->store, &nil, &run->schedule_id, 1, &going, &waiting,
                                     err) < 0)
         return -(int)err->code;
-    if (map_put(&line->busy, key_of(&run->schedule_id), run) < 0) /* by this one, if by none */
-        return no_memory(err);
+    /* By this one, if by none. */
+    TRY_MEMORY(map_put(&line->busy, uuid_bytes(&run->schedule_id), run) == 0);
     return going == 0;
 }
 
@@ -289,16 +277,14 @@ static int line_look(struct line *line, struct err *err)
         line->free = most - going < LET_GO_MAX ? most - going : LET_GO_MAX;
     }
     line->starts = arena_alloc_array(&line->page, line->free, sizeof *line->starts);
-    return line->starts ? find_starts(line, err) : no_memory(err);
+    return line->starts ? find_starts(line, err) : err_no_memory(err);
 }
 
 static int start_found(struct line *line, struct err *err)
 {
     struct batch *batch = line->batch;
-    struct uuid *ids = arena_alloc_array(&line->page, line->count + 1, sizeof *ids);
+    struct uuid *ids = TRY_MEMORY(arena_alloc_array(&line->page, line->count + 1, sizeof *ids));
 
-    if (!ids)
-        return no_memory(err);
     for (uint32_t i = 0; i < line->count; i++)
         ids[i] = line->starts[i].task_id;
     TRY(batch_prefetch(batch, ids, line->count, err));

@@ -18,21 +18,11 @@
 
 #define WAITS_TOLD_MAX 10 /* jobs named in the event of a run that waits */
 
-static int no_memory(struct err *err)
-{
-    return err_set(err, ERR_MEMORY, "out of memory for runs of jobs; try again");
-}
-
-static struct str key_of(const struct uuid *id)
-{
-    return str_span((const char *)id->bytes, sizeof id->bytes);
-}
-
 /* ---- jobs of the batch ---- */
 
 struct batch_job *jobs_get(struct batch *batch, const struct uuid *id)
 {
-    return map_get(&batch->plans.jobs, key_of(id));
+    return map_get(&batch->plans.jobs, uuid_bytes(id));
 }
 
 static int keep_job(struct batch *batch, struct job *job, bool held, struct err *err)
@@ -40,12 +30,9 @@ static int keep_job(struct batch *batch, struct job *job, bool held, struct err 
     struct batch_job *known = jobs_get(batch, &job->id);
 
     if (!known) {
-        known = arena_alloc(&batch->arena, sizeof *known);
-        if (!known)
-            return no_memory(err);
+        known = TRY_MEMORY(arena_alloc(&batch->arena, sizeof *known));
         known->job = job;
-        if (map_put(&batch->plans.jobs, key_of(&job->id), known) < 0)
-            return no_memory(err);
+        TRY_MEMORY(map_put(&batch->plans.jobs, uuid_bytes(&job->id), known) == 0);
     } else if (!known->ended) {
         *known->job = *job; /* others may point to it */
     }
@@ -63,10 +50,10 @@ static int find_wanted(struct batch *batch, const struct uuid *ids, uint32_t cou
     for (uint32_t i = 0; rc == 0 && i < count; i++) {
         const struct batch_job *known = jobs_get(batch, &ids[i]);
 
-        if ((known && (known->held || !hold)) || map_get(&seen, key_of(&ids[i])))
+        if ((known && (known->held || !hold)) || map_get(&seen, uuid_bytes(&ids[i])))
             continue;
         wanted[*wanted_count] = ids[i];
-        rc = map_put(&seen, key_of(&ids[i]), &wanted[*wanted_count]);
+        rc = map_put(&seen, uuid_bytes(&ids[i]), &wanted[*wanted_count]);
         ++*wanted_count;
     }
     map_deinit(&seen);
@@ -76,14 +63,11 @@ static int find_wanted(struct batch *batch, const struct uuid *ids, uint32_t cou
 int jobs_load(struct batch *batch, const struct uuid *ids, uint32_t count, bool hold,
               struct err *err)
 {
-    struct uuid *wanted = arena_alloc_array(&batch->arena, count, sizeof *wanted);
-    struct job **jobs = arena_alloc_array(&batch->arena, count, sizeof *jobs);
+    struct uuid *wanted = TRY_MEMORY(arena_alloc_array(&batch->arena, count, sizeof *wanted));
+    struct job **jobs = TRY_MEMORY(arena_alloc_array(&batch->arena, count, sizeof *jobs));
     uint32_t wanted_count = 0;
 
-    if (!wanted || !jobs)
-        return no_memory(err);
-    if (find_wanted(batch, ids, count, hold, wanted, &wanted_count) < 0)
-        return no_memory(err);
+    TRY_MEMORY(find_wanted(batch, ids, count, hold, wanted, &wanted_count) == 0);
     if (wanted_count == 0)
         return 0;
     TRY(batch->store->verbs->catalog->jobs_load(batch->store, wanted, wanted_count, hold,
@@ -164,11 +148,11 @@ int runs_hold(struct batch *batch, const struct uuid *job_ids, uint32_t count, s
 
         if (known && has_to_wait(batch, known) &&
             !ids_add(batch, &ids, &held, &cap, &job_ids[i]))
-            return no_memory(err);
+            return err_no_memory(err);
         for (uint32_t e = 0; e < edges_count; e++)
             if (edges[e].mode == DEPENDENCY_GATE &&
                 !ids_add(batch, &ids, &held, &cap, &edges[e].depends_on_job_id))
-                return no_memory(err);
+                return err_no_memory(err);
     }
     return held ? jobs_load(batch, ids, held, true, err) : 0;
 }
@@ -234,9 +218,7 @@ static int find_gates(struct batch *batch, const struct run_wish *wish, struct j
     const struct job_dependency *edges = edges_of(batch, &wish->job->id, &edges_count);
 
     *count = 0;
-    *waits = arena_alloc_array(&batch->arena, edges_count, sizeof **waits);
-    if (!*waits)
-        return no_memory(err);
+    *waits = TRY_MEMORY(arena_alloc_array(&batch->arena, edges_count, sizeof **waits));
     for (uint32_t i = 0; i < edges_count; i++) {
         bool open;
 
@@ -274,7 +256,7 @@ static int tell_waits(struct batch *batch, struct run_wish *wish, const struct j
     buf_format(&detail, "],\"waits_for_slot\":%s}", waits_slot ? "true" : "false");
     wish->detail = arena_str(&batch->arena, buf_view(&detail));
     if (detail.failed || !wish->detail.data || !wish->state.data)
-        (void)no_memory(err);
+        (void)err_no_memory(err);
     buf_deinit(&detail);
     return wish->detail.data && wish->state.data ? 0 : -(int)ERR_MEMORY;
 }
@@ -284,9 +266,7 @@ static int tell_waits(struct batch *batch, struct run_wish *wish, const struct j
 static int note_run(struct batch *batch, const struct run_wish *wish, bool waits_slot,
                     struct err *err)
 {
-    if (!batch_grow(batch, &batch->plans.runs.items, &batch->plans.runs.cap,
-                    batch->plans.runs.count, sizeof *batch->plans.runs.items))
-        return no_memory(err);
+    TRY_MEMORY(BATCH_GROW(batch, batch->plans.runs));
     batch->plans.runs.items[batch->plans.runs.count++] =
         (struct job_run){.task_id = wish->id,
                          .job_id = wish->job->id,
@@ -316,15 +296,13 @@ static int make_input(struct batch *batch, const struct run_wish *wish, struct a
     input->spec.correlation_id = wish->correlation_id;
     input->spec.trace.parent = wish->traceparent;
     input->spec.trace.state = wish->tracestate;
-    return input->spec.queue.data ? 0 : no_memory(err);
+    return input->spec.queue.data ? 0 : err_no_memory(err);
 }
 
 int run_check(struct batch *batch, const struct run_wish *wish, struct err *err)
 {
-    struct task_input *input = arena_alloc(&batch->arena, sizeof *input);
+    struct task_input *input = TRY_MEMORY(arena_alloc(&batch->arena, sizeof *input));
 
-    if (!input)
-        return no_memory(err);
     TRY(make_input(batch, wish, &batch->arena, input, err));
     return enqueue_check(batch, input, err);
 }
@@ -334,14 +312,12 @@ int run_make(struct batch *batch, struct run_wish *wish, struct arena *arena, st
              struct err *err)
 {
     const struct store_verbs *verbs = batch->store->verbs;
-    struct task_input *input = arena_alloc(&batch->arena, sizeof *input);
+    struct task_input *input = TRY_MEMORY(arena_alloc(&batch->arena, sizeof *input));
     const struct batch_job *known;
     struct job_wait *waits = NULL;
     uint32_t waits_count = 0;
     bool waits_slot = false;
 
-    if (!input)
-        return no_memory(err);
     TRY(make_input(batch, wish, arena, input, err));
     TRY(enqueue_check(batch, input, err));
     if (wish->key == 0) {
@@ -397,5 +373,5 @@ int job_run_apply(struct batch *batch, struct request *base)
     wish.detail = STR("{\"reason\":\"run_now\"}");
     TRY(run_make(batch, &wish, &batch->arena, &task, err));
     request->task = task_copy(task, request->base.arena); /* as it is now, for the reply */
-    return request->task && !request->base.arena->failed ? 0 : no_memory(err);
+    return request->task && !request->base.arena->failed ? 0 : err_no_memory(err);
 }

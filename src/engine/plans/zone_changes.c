@@ -30,7 +30,7 @@ static int compare(struct batch *batch, const struct planned *row, struct plan *
         }
         step->error = arena_str(&batch->arena, str_of(why->text));
         return step->error.data ? !str_eq(step->error, row->error) || row->next_us != 0
-                                : planned_no_memory(err);
+                                : err_no_memory(err);
     }
     if (row->once && row->last_us == 0)
         after_us = INT64_MIN; /* it comes late rather than never */
@@ -81,8 +81,7 @@ static int follow_page(struct batch *batch, enum plan_kind kind, uint32_t *seen,
     struct plan_step *steps = arena_alloc_array(&batch->arena, BOUND_CHORE_ROWS, sizeof *steps);
     uint32_t changed;
 
-    if (!steps)
-        return planned_no_memory(err);
+    TRY_MEMORY(steps);
     TRY(look_at_page(batch, kind, steps, &changed, seen, err));
     if (changed == 0)
         return 0;

@@ -333,7 +333,7 @@ void routes_submit(struct engine *front, struct request *request)
     request->waiting = request->forgotten = false;
     request->err.code = ERR_NONE;
     if (!call) {
-        err_set(&request->err, ERR_MEMORY, "there is not enough memory; try again");
+        err_no_memory(&request->err);
         request->done(request);
         return;
     }

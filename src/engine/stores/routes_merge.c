@@ -39,11 +39,6 @@ static struct tally tally_of(const struct call *call)
     return tally;
 }
 
-static int no_memory(struct err *err)
-{
-    return err_set(err, ERR_MEMORY, "there is not enough memory; try again");
-}
-
 static void add_counts(int64_t *to, const int64_t *from)
 {
     for (int i = 0; i < STATUS_COUNT; i++)
@@ -68,7 +63,7 @@ static int merge_queues(struct call *call, const struct tally *tally, struct que
     *out = arena_alloc_array(arena, count, sizeof **out);
     *out_count = 0;
     if (!*out)
-        return no_memory(&call->request->err);
+        return err_no_memory(&call->request->err);
     for (uint32_t mask = tally->well; rc == 0 && mask; mask &= mask - 1) {
         uint32_t part = first_part(mask);
         struct share *share = call->shares[part];
@@ -97,7 +92,7 @@ static int merge_queues(struct call *call, const struct tally *tally, struct que
         arena_adopt(arena, &share->arena);
     }
     map_deinit(&by_name);
-    return rc < 0 ? no_memory(&call->request->err) : 0;
+    return rc < 0 ? err_no_memory(&call->request->err) : 0;
 }
 
 static void add_stats(struct engine_stats *to, const struct engine_stats *from)
@@ -167,7 +162,7 @@ static int merge_stats(struct call *call, const struct tally *tally)
     request->stats.stores_down = tally->others;
     request->lanes = arena_alloc_array(request->base.arena, lanes, sizeof *request->lanes);
     if (!request->lanes)
-        return no_memory(&request->base.err);
+        return err_no_memory(&request->base.err);
     for (uint32_t mask = tally->well; mask; mask &= mask - 1) {
         const struct stats_request *part = &call->shares[first_part(mask)]->as.stats;
 
@@ -210,7 +205,7 @@ static int merge_workers(struct call *call, const struct tally *tally)
     request->count = 0;
     request->workers = arena_alloc_array(request->base.arena, count, sizeof *request->workers);
     if (!request->workers)
-        return no_memory(&request->base.err);
+        return err_no_memory(&request->base.err);
     for (uint32_t mask = tally->well; rc == 0 && mask; mask &= mask - 1) {
         struct share *share = call->shares[first_part(mask)];
         const struct workers_request *part = &share->as.workers;
@@ -229,7 +224,7 @@ static int merge_workers(struct call *call, const struct tally *tally)
         arena_adopt(request->base.arena, &share->arena);
     }
     map_deinit(&by_id);
-    return rc < 0 ? no_memory(&request->base.err) : 0;
+    return rc < 0 ? err_no_memory(&request->base.err) : 0;
 }
 
 /* The queue as its own store has it, with the tasks others still have. */
@@ -351,7 +346,7 @@ static int merge_lost(struct call *call, const struct tally *tally)
     request->lost_tokens = arena_alloc_array(request->base.arena, request->count + 1,
                                              sizeof *request->lost_tokens);
     if (!request->lost || !request->lost_tokens)
-        return no_memory(&request->base.err);
+        return err_no_memory(&request->base.err);
     for (uint32_t i = 0; request->task_ids && i < request->count; i++) {
         if (!is_lost(call, tally, &request->task_ids[i], request->lease_tokens[i]))
             continue;
@@ -373,7 +368,7 @@ static int merge_orders(struct call *call, const struct tally *tally)
     request->cancel = arena_alloc_array(request->base.arena, cancel, sizeof *request->cancel);
     request->pause = arena_alloc_array(request->base.arena, pause, sizeof *request->pause);
     if (!request->cancel || !request->pause)
-        return no_memory(&request->base.err);
+        return err_no_memory(&request->base.err);
     for (uint32_t mask = tally->well; mask; mask &= mask - 1) {
         const struct heartbeat_request *part = &call->shares[first_part(mask)]->as.heartbeat;
 

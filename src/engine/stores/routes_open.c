@@ -107,16 +107,14 @@ static int place_add(struct routes *routes, struct str queue, uint32_t owner, ui
         place->mask |= mask;
         return 0;
     }
-    place = calloc(1, sizeof *place + queue.len + 1);
-    if (!place)
-        return err_set(err, ERR_MEMORY, "out of memory at the start");
+    place = TRY_MEMORY(calloc(1, sizeof *place + queue.len + 1));
     place->owner = owner;
     place->mask = mask | 1u << owner;
     memcpy(place->name, queue.data, queue.len);
     if (map_put(&routes->places, str_span(place->name, queue.len), place) == 0)
         return 0;
     free(place);
-    return err_set(err, ERR_MEMORY, "out of memory at the start");
+    return err_no_memory(err);
 }
 
 static int place_configured(struct routes *routes, const struct route_part *parts, uint32_t count,
@@ -163,7 +161,7 @@ const struct settings *routes_part_settings(struct part *part, const struct sett
         own->retention.archive = arena_format(&part->arena, STR_FMT "-%u",
                                               STR_ARG(own->retention.archive), part->index + 1);
     if (part->arena.failed)
-        err_set(err, ERR_MEMORY, "out of memory for the settings of a store");
+        err_no_memory(err);
     return part->arena.failed ? NULL : own;
 }
 
@@ -235,7 +233,7 @@ int routes_open(struct engine **out, const struct route_part *parts, uint32_t co
     if (!front || !routes) {
         free(front);
         routes_free(routes);
-        return err_set(err, ERR_MEMORY, "out of memory at the start");
+        return err_no_memory(err);
     }
     front->routes = routes;
     front->settings = parts[0].config.settings;

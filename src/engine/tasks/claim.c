@@ -23,11 +23,6 @@ struct put_aside {
     bool given_back;
 };
 
-static int no_memory(struct err *err)
-{
-    return err_set(err, ERR_MEMORY, "out of memory for the claim; try again");
-}
-
 /* The newest checkpoint whose content is what its hash says; damaged ones are marked (B3). */
 static int load_checkpoint(struct batch *batch, struct task *task, struct arena *arena,
                            struct checkpoint **checkpoint, struct err *err)
@@ -43,8 +38,7 @@ static int load_checkpoint(struct batch *batch, struct task *task, struct arena 
         TRY(verbs->checkpoint_newest(batch->store, &task->id, arena, checkpoint, err));
         if (!*checkpoint)
             break;
-        if (arena->failed || checkpoint_hash(&task->id, *checkpoint, hash) < 0)
-            return no_memory(err);
+        TRY_MEMORY(!arena->failed && checkpoint_hash(&task->id, *checkpoint, hash) == 0);
         if (memcmp(hash, (*checkpoint)->hash, sizeof hash) == 0)
             break;
         TRY(verbs->checkpoint_invalidate(batch->store, &task->id, (*checkpoint)->seq, err));
@@ -97,7 +91,7 @@ static int write_outputs(struct batch *batch, struct task *task, bool children, 
             after = outputs[i].key;
         }
         if (rc == 0 && page.failed) /* a result may be missing */
-            rc = no_memory(err);
+            rc = err_no_memory(err);
         arena_deinit(&page);
         if (rc < 0)
             return rc;
@@ -148,7 +142,7 @@ static int compose_data(struct batch *batch, struct task *task, struct arena *ar
     buf_byte(&whole, '}');
     *data = arena_str(arena, buf_view(&whole));
     if (!data->data || whole.failed || dependencies.failed || children.failed)
-        rc = no_memory(err);
+        rc = err_no_memory(err);
 out:
     buf_deinit(&dependencies);
     buf_deinit(&children);
@@ -293,12 +287,11 @@ static int take_some(struct batch *batch, struct claim_request *request,
         if (want->max > step)
             want->max = step;
         TRY(batch->store->verbs->ready_take(batch->store, want, arena, tasks, &count, err));
-        if (arena->failed)
-            return no_memory(err);
+        TRY_MEMORY(!arena->failed);
         if (count && !request->claimed_count)
             request->claimed = arena_alloc_array(arena, request->max, sizeof *request->claimed);
         if (count && !request->claimed)
-            return no_memory(err);
+            return err_no_memory(err);
         TRY(hand_out(batch, request, worker, tasks, count, &aside, err));
         if (request->claimed_count)
             batch->engine->waiting.claim_task_bytes =
@@ -310,7 +303,7 @@ static int take_some(struct batch *batch, struct claim_request *request,
             break;
         step = next_step(batch, batch->engine->waiting.claim_task_bytes);
     } while (arena->used_bytes - used_bytes < BOUND_CLAIM_BYTES);
-    return arena->failed ? no_memory(err) : 0;
+    return arena->failed ? err_no_memory(err) : 0;
 }
 
 static int try_claim(struct batch *batch, struct claim_request *request,

@@ -78,11 +78,9 @@ static int decide_page(struct batch *batch, const struct dependent *dependents, 
                        const struct uuid *parent_id, enum status status, struct arena *page,
                        struct err *err)
 {
-    struct uuid *noted = arena_alloc_array(page, count + 1, sizeof *noted);
+    struct uuid *noted = TRY_MEMORY(arena_alloc_array(page, count + 1, sizeof *noted));
     uint32_t noted_count = 0;
 
-    if (!noted)
-        return err_set(err, ERR_MEMORY, "out of memory for dependents");
     for (uint32_t i = 0; i < count; i++) {
         bool note;
 
@@ -104,9 +102,7 @@ static int prefetch_dependents(struct batch *batch, const struct dependent *depe
 
     if (!batch->store->shared || count == 0)
         return 0;
-    ids = arena_alloc_array(&batch->arena, count, sizeof *ids);
-    if (!ids)
-        return err_set(err, ERR_MEMORY, "out of memory for dependents");
+    ids = TRY_MEMORY(arena_alloc_array(&batch->arena, count, sizeof *ids));
     for (uint32_t i = 0; i < count; i++)
         ids[i] = dependents[i].task_id;
     return batch_prefetch(batch, ids, count, err);
@@ -184,7 +180,7 @@ static int write_callback(struct batch *batch, struct task *task, struct err *er
 
         render_task(&body, whole, &extra);
         message.body = buf_view(&body);
-        rc = body.failed ? err_set(err, ERR_MEMORY, "out of memory for a callback; try again")
+        rc = body.failed ? err_no_memory(err)
                          : batch->store->verbs->outbox_insert(batch->store, &message, 1, err);
         batch->news.outbox = true;
         FAULT_POINT("ended.callback");

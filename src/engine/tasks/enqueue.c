@@ -32,11 +32,6 @@ struct plan {
     struct culprit culprit; /* of the task that is placed: the parent that ended otherwise */
 };
 
-static int no_memory(struct err *err)
-{
-    return err_set(err, ERR_MEMORY, "out of memory for the tasks; try again");
-}
-
 /* Found ones stay in the batch. Those of a fork whose original had begun are done with: retention
  * may have removed them. */
 static int check_parents_of(struct plan *plan, struct task_input *input)
@@ -90,7 +85,7 @@ static int take_category(struct plan *plan, struct task_input *input)
     category_fill(&category->row, &category->rules, plan->batch->engine->settings, input);
     input->spec.category_id = category->row.id;
     input->spec.queue = arena_str(plan->arena, input->spec.queue); /* outlives the category */
-    return input->spec.queue.data ? 0 : no_memory(plan->err);
+    return input->spec.queue.data ? 0 : err_no_memory(plan->err);
 }
 
 /* There must be room for those that are not there yet. They come into being with their first task
@@ -107,7 +102,7 @@ static int check_queues(struct plan *plan)
             limits_queue(plan->batch->engine, queue))
             continue;
         if (map_put(&fresh, queue, plan) < 0)
-            rc = no_memory(plan->err);
+            rc = err_no_memory(plan->err);
         else
             rc = limits_queue_room(plan->batch, map_count(&fresh), plan->err);
     }
@@ -158,7 +153,7 @@ static int name_workflow(struct plan *plan)
             uuid_format(&id, text);
             name = arena_str(plan->arena, str_of(text));
             if (!name.data)
-                return no_memory(plan->err);
+                return err_no_memory(plan->err);
         }
     }
     for (uint32_t i = 0; i < plan->count && name.data; i++)
@@ -392,7 +387,7 @@ static int link_parents(struct plan *plan, struct task *task, const struct task_
         return 0;
     rows = arena_alloc_array(&batch->arena, input->depends_on_count, sizeof *rows);
     if (!rows)
-        return no_memory(plan->err);
+        return err_no_memory(plan->err);
     if (batch_settle(batch, plan->err) < 0)
         return -(int)plan->err->code;
     for (uint32_t d = 0; d < input->depends_on_count; d++) {
@@ -487,8 +482,7 @@ int enqueue_run(struct batch *batch, struct task_input *input, const struct run_
     const char *state;
     enum status to;
 
-    if (!task)
-        return no_memory(err);
+    TRY_MEMORY(task);
     TRY(limits_queue_make(batch, input->spec.queue, &queue, err));
     *out = task;
     task->waits.open_dependencies = waits;
@@ -515,9 +509,7 @@ int enqueue_tasks(struct batch *batch, struct task_input *inputs, uint32_t count
     TRY(name_workflow(&plan));
     for (uint32_t i = 0; i < count; i++) {
         duplicate[i] = differs[i] = false;
-        tasks[i] = make_task(&plan, &inputs[i], NULL);
-        if (!tasks[i])
-            return no_memory(err);
+        tasks[i] = TRY_MEMORY(make_task(&plan, &inputs[i], NULL));
     }
     for (uint32_t i = 0; i < count; i++) {
         TRY(reserve(&plan, i));
@@ -547,7 +539,7 @@ int enqueue_apply(struct batch *batch, struct request *base)
     request->duplicate = arena_alloc_array(arena, request->count, sizeof *request->duplicate);
     request->differs = arena_alloc_array(arena, request->count, sizeof *request->differs);
     if (!request->tasks || !request->duplicate || !request->differs)
-        return no_memory(&request->base.err);
+        return err_no_memory(&request->base.err);
     return enqueue_tasks(batch, request->inputs, request->count, request->actor, NULL, arena,
                          request->tasks, request->duplicate, request->differs,
                          &request->base.err);

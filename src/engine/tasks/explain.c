@@ -15,11 +15,6 @@
 
 #define WORKERS_COUNTED_MAX 100 /* whose slots are counted; with more the answer would be slow */
 
-static int no_memory(struct err *err)
-{
-    return err_set(err, ERR_MEMORY, "there is not enough memory; try again");
-}
-
 /* ---- limits ---- */
 
 static int look_at_limit(struct batch *batch, struct queue_state *state, char kind,
@@ -84,8 +79,7 @@ static int look_at_workers(struct batch *batch, const struct task *task, struct 
     struct worker_state *worker;
     uint32_t cursor = 0;
 
-    if (!tasks)
-        return no_memory(err);
+    TRY_MEMORY(tasks);
     while ((worker = map_next(&batch->engine->leases.workers, &cursor)) != NULL) {
         if (worker->queues_count == 0 || worker->row.lease_until_us < batch->now_us)
             continue; /* a node without a pool, or silent */
@@ -175,5 +169,5 @@ int explain_apply(struct batch *batch, struct request *base)
     TRY(explain_task(batch, task, request->base.arena, facts, err));
     TRY(explain_chain(batch, request->base.arena, facts, err));
     facts->task = task_copy(task, request->base.arena);
-    return facts->task && !request->base.arena->failed ? 0 : no_memory(err);
+    return facts->task && !request->base.arena->failed ? 0 : err_no_memory(err);
 }

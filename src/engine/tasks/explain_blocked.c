@@ -10,11 +10,6 @@
 
 #define OUTPUTS_PAGE 50 /* relatives looked at together: results of ended ones come along */
 
-static int no_memory(struct err *err)
-{
-    return err_set(err, ERR_MEMORY, "there is not enough memory; try again");
-}
-
 /* ---- tasks ---- */
 
 static void note_task(struct why_facts *facts, const struct output *output, struct arena *arena)
@@ -45,7 +40,7 @@ static int find_tasks(struct batch *batch, const struct task *task, bool childre
             note_task(facts, &outputs[i], arena);
         }
         if (rc == 0 && page.failed)
-            rc = no_memory(err);
+            rc = err_no_memory(err);
         arena_deinit(&page);
         if (rc < 0)
             return rc;
@@ -160,5 +155,5 @@ int explain_blocked(struct batch *batch, struct task *task, struct arena *arena,
     if (!uuid_is_nil(&task->spec.origin.job_id) && catalog_here(batch->engine) &&
         find_jobs(batch, task, arena, facts, err) < 0)
         return -(int)err->code;
-    return arena->failed ? no_memory(err) : 0;
+    return arena->failed ? err_no_memory(err) : 0;
 }

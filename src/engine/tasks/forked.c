@@ -45,7 +45,6 @@ int forked_begin(struct batch *batch, struct task *task, const struct checkpoint
     FAULT_POINT("fork.checkpoint");
     task->progress = own.progress;
     task->resume.checkpoint = checkpoint_short(&own, arena);
-    if (!task->resume.checkpoint.data)
-        return err_set(err, ERR_MEMORY, "there is not enough memory; try again");
+    TRY_MEMORY(task->resume.checkpoint.data);
     return batch_owe(batch, task, err);
 }

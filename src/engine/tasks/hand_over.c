@@ -64,8 +64,7 @@ static int give(struct batch *batch, struct claim_request *request, struct worke
     if (task && !request->claimed_count)
         request->claimed = arena_alloc_array(request->base.arena, request->max,
                                              sizeof *request->claimed);
-    if (!task || !request->claimed || request->base.arena->failed)
-        return err_set(err, ERR_MEMORY, "out of memory for the claim; try again");
+    TRY_MEMORY(task && request->claimed && !request->base.arena->failed);
     if (limits_admit(batch, task->spec.queue, task->spec.type, task->spec.limit_key,
                      &task->spec.category_id) != ADMIT_TAKE)
         return err_set(err, ERR_INTERNAL, "a queue without limits refused a task");

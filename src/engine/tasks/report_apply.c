@@ -192,12 +192,10 @@ static int spawn(struct batch *batch, struct task *task, struct report *report,
                  struct report_result *result, struct err *err)
 {
     uint32_t count = report->inputs_count;
-    struct task **tasks = arena_alloc_array(&batch->arena, count, sizeof *tasks);
-    bool *duplicate = arena_alloc_array(&batch->arena, count, sizeof *duplicate);
-    bool *differs = arena_alloc_array(&batch->arena, count, sizeof *differs);
+    struct task **tasks = TRY_MEMORY(arena_alloc_array(&batch->arena, count, sizeof *tasks));
+    bool *duplicate = TRY_MEMORY(arena_alloc_array(&batch->arena, count, sizeof *duplicate));
+    bool *differs = TRY_MEMORY(arena_alloc_array(&batch->arena, count, sizeof *differs));
 
-    if (!tasks || !duplicate || !differs)
-        return err_set(err, ERR_MEMORY, "out of memory for the children; try again");
     if (batch->store->full) {
         refuse(result, ERR_STORAGE_FULL, "the disk of the store is full; try again");
         return 0;
@@ -349,7 +347,7 @@ static int prefetch(struct batch *batch, struct report_request *request)
     ids = arena_alloc_array(&batch->arena, request->count, sizeof *ids);
     tokens = arena_alloc_array(&batch->arena, request->count, sizeof *tokens);
     if (!ids || !tokens)
-        return err_set(&request->base.err, ERR_MEMORY, "out of memory for a report; try again");
+        return err_no_memory(&request->base.err);
     for (uint32_t i = 0; i < request->count; i++) {
         ids[i] = request->reports[i].task_id;
         tokens[i] = request->reports[i].lease_token;
@@ -435,7 +433,7 @@ static int key_children(struct report *report, struct arena *arena, struct err *
         spec->idempotency_key =
             arena_format(arena, SPEC_OWN_KEYS "spawn:%s:" STR_FMT, id, STR_ARG(spec->origin.ref));
         if (!spec->idempotency_key.data) /* 51 + BOUND_NAME_BYTES fit a key */
-            return err_set(err, ERR_MEMORY, "out of memory for the children; try again");
+            return err_no_memory(err);
     }
     return 0;
 }

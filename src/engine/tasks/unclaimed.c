@@ -62,7 +62,7 @@ static int fail_one(struct batch *batch, struct task *task, struct err *err)
 static int fail_lane(struct batch *batch, const struct lane_count *lane, uint32_t *left,
                      struct err *err)
 {
-    struct task **tasks = arena_alloc_array(&batch->arena, *left, sizeof *tasks);
+    struct task **tasks = TRY_MEMORY(arena_alloc_array(&batch->arena, *left, sizeof *tasks));
     struct ready_want want = {.namespace_name = batch->engine->config.namespace_name,
                               .queues = &lane->queue,
                               .queues_count = 1,
@@ -74,8 +74,6 @@ static int fail_lane(struct batch *batch, const struct lane_count *lane, uint32_
                               .ctx = batch};
     uint32_t count;
 
-    if (!tasks)
-        return err_set(err, ERR_MEMORY, "out of memory for the sweep");
     TRY(batch->store->verbs->ready_take(batch->store, &want, &batch->arena, tasks, &count, err));
     for (uint32_t i = 0; i < count; i++)
         TRY(fail_one(batch, tasks[i], err));

@@ -93,7 +93,7 @@ static int look_at_parents(struct batch *batch, const struct task *task, struct 
             rc = note_parent(batch, &outputs[i], parents, err);
         }
         if (rc == 0 && page.failed)
-            rc = err_set(err, ERR_MEMORY, "out of memory for dependencies; try again");
+            rc = err_no_memory(err);
         arena_deinit(&page);
         if (rc < 0)
             return rc;

@@ -16,11 +16,6 @@ struct wait_list {
     struct request *first;
 };
 
-static struct str id_key(const struct uuid *id)
-{
-    return str_span((const char *)id->bytes, sizeof id->bytes);
-}
-
 void claims_park(struct engine *engine, struct claim_request *request)
 {
     struct request *base = &request->base;
@@ -82,15 +77,13 @@ int wait_apply(struct batch *batch, struct request *base)
         return 0;
     if (engine->waiting.count >= BOUND_WAITERS)
         return err_set(err, ERR_RATE, "too many clients wait already; try again later");
-    list = map_get(&engine->waiting.waits, id_key(&request->task_id));
+    list = map_get(&engine->waiting.waits, uuid_bytes(&request->task_id));
     if (!list) {
-        list = calloc(1, sizeof *list);
-        if (!list)
-            return err_set(err, ERR_MEMORY, "out of memory for a waiting client");
+        list = TRY_MEMORY(calloc(1, sizeof *list));
         list->task_id = request->task_id;
-        if (map_put(&engine->waiting.waits, id_key(&list->task_id), list) < 0) {
+        if (map_put(&engine->waiting.waits, uuid_bytes(&list->task_id), list) < 0) {
             free(list);
-            return err_set(err, ERR_MEMORY, "out of memory for a waiting client");
+            return err_no_memory(err);
         }
         atomic_store(&engine->waiting.waits_count, map_count(&engine->waiting.waits));
     }
@@ -115,7 +108,7 @@ static void list_answer(struct engine *engine, struct wait_list *list, bool ende
         engine->figures.stats.waiting_waits--;
         at->done(at);
     }
-    map_remove(&engine->waiting.waits, id_key(&list->task_id));
+    map_remove(&engine->waiting.waits, uuid_bytes(&list->task_id));
     atomic_store(&engine->waiting.waits_count, map_count(&engine->waiting.waits));
     free(list);
 }
@@ -126,14 +119,14 @@ void waits_answer(struct engine *engine, struct batch *batch)
         return;
     for (uint32_t i = 0; i < batch->ended.count; i++) {
         struct wait_list *list =
-            map_get(&engine->waiting.waits, id_key(&batch->ended.items[i]->id));
+            map_get(&engine->waiting.waits, uuid_bytes(&batch->ended.items[i]->id));
 
         if (list && status_ended(batch->ended.items[i]->status))
             list_answer(engine, list, true);
     }
     for (uint32_t i = 0; i < batch->seen_ended.count; i++) {
         struct wait_list *list =
-            map_get(&engine->waiting.waits, id_key(&batch->seen_ended.items[i]->id));
+            map_get(&engine->waiting.waits, uuid_bytes(&batch->seen_ended.items[i]->id));
 
         if (list)
             list_answer(engine, list, true);
@@ -144,12 +137,10 @@ void waits_answer(struct engine *engine, struct batch *batch)
 int waits_look(struct batch *batch, struct err *err)
 {
     struct engine *engine = batch->engine;
-    struct uuid *ids = arena_alloc_array(&batch->arena, WAITS_LOOKED_AT, sizeof *ids);
+    struct uuid *ids = TRY_MEMORY(arena_alloc_array(&batch->arena, WAITS_LOOKED_AT, sizeof *ids));
     struct wait_list *list;
     uint32_t count = 0;
 
-    if (!ids)
-        return err_set(err, ERR_MEMORY, "out of memory for waiting clients");
     while (count < WAITS_LOOKED_AT &&
            (list = map_next(&engine->waiting.waits, &engine->waiting.waits_cursor)) != NULL)
         ids[count++] = list->task_id;
@@ -162,9 +153,7 @@ int waits_look(struct batch *batch, struct err *err)
         TRY(batch_task(batch, &ids[i], &task, err));
         if (!task || !status_ended(task->status))
             continue;
-        if (!batch_grow(batch, &batch->seen_ended.items, &batch->seen_ended.cap,
-                        batch->seen_ended.count, sizeof *batch->seen_ended.items))
-            return err_set(err, ERR_MEMORY, "out of memory for waiting clients");
+        TRY_MEMORY(BATCH_GROW(batch, batch->seen_ended));
         batch->seen_ended.items[batch->seen_ended.count++] = task;
     }
     return 0;
@@ -184,7 +173,7 @@ static bool remove_from(struct engine *engine, struct wait_list *list, struct re
     engine->waiting.count--;
     engine->figures.stats.waiting_waits--;
     if (!list->first) {
-        map_remove(&engine->waiting.waits, id_key(&list->task_id));
+        map_remove(&engine->waiting.waits, uuid_bytes(&list->task_id));
         atomic_store(&engine->waiting.waits_count, map_count(&engine->waiting.waits));
         free(list);
     }

@@ -54,7 +54,7 @@ struct door *door_open(struct server *server, struct err *err)
         door->timer = loop_timer_new(server->loop, on_due, door);
     if (!door || !door->timer) {
         free(door);
-        err_set(err, ERR_MEMORY, "there is not enough memory to start");
+        err_no_memory(err);
         return NULL;
     }
     door->server = server;

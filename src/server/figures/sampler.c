@@ -309,7 +309,7 @@ struct sampler *sampler_open(struct server *server, struct err *err)
     return sampler;
 failed:
     sampler_free(sampler);
-    err_set(err, ERR_MEMORY, "there is not enough memory to start");
+    err_no_memory(err);
     return NULL;
 }
 

@@ -384,7 +384,7 @@ struct stream *stream_open(struct server *server, struct err *err)
         stream->timer = loop_timer_new(server->loop, keep_alive, stream);
     if (!stream || !stream->timer) {
         free(stream);
-        err_set(err, ERR_MEMORY, "there is not enough memory to start");
+        err_no_memory(err);
         return NULL;
     }
     stream->server = server;

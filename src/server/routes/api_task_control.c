@@ -32,7 +32,7 @@ static int parse_reason(const struct body_field *field, struct arena *arena, str
     if (rc < 0 || !text.data)
         return rc;
     *reason = arena_format(arena, "{\"reason\":" STR_FMT "}", STR_ARG(field->value));
-    return reason->data ? 0 : err_set(err, ERR_MEMORY, "there is not enough memory; try again");
+    return reason->data ? 0 : err_no_memory(err);
 }
 
 static int parse_body(struct api_call *call, struct control_request *request)

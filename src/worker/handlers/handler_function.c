@@ -127,7 +127,7 @@ int function_call_result(struct function_call *call, struct str result, struct e
     TRY(check_json("result", result, BOUND_RESULT_BYTES, err));
     call->result = arena_str(call->run->arena, result);
     if (result.data && !call->result.data)
-        return err_set(err, ERR_MEMORY, "Out of memory while keeping a result.");
+        return err_no_memory(err);
     return 0;
 }
 

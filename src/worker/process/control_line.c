@@ -39,7 +39,7 @@ static int take_text(struct context *ctx, const char *key, struct str value, siz
         return wrong(ctx, key, "a string");
     *out = json_string(value, ctx->arena);
     if (!out->data)
-        return err_set(ctx->err, ERR_MEMORY, "Out of memory while reading a control line.");
+        return err_no_memory(ctx->err);
     if (out->len > bytes_max)
         return err_set_field(ctx->err, ERR_TOO_LARGE, key,
                              "The control line's '%s' has %zu bytes; at most %zu are kept.", key,

@@ -34,14 +34,12 @@ static bool may_change(void)
 static int find_user(const struct handler_rule *rule, struct arena *arena,
                      struct identity *identity, struct err *err)
 {
-    char *name = arena_cstr(arena, rule->user);
-    char *bytes = arena_alloc(arena, ENTRY_BYTES);
+    char *name = TRY_MEMORY(arena_cstr(arena, rule->user));
+    char *bytes = TRY_MEMORY(arena_alloc(arena, ENTRY_BYTES));
     struct passwd entry;
     struct passwd *found = NULL;
     bool by_number = number_of(rule->user, &identity->ids.uid);
 
-    if (!name || !bytes)
-        return err_set(err, ERR_MEMORY, "out of memory for the users of handlers");
     if (by_number)
         getpwuid_r(identity->ids.uid, &entry, bytes, ENTRY_BYTES, &found);
     else
@@ -63,13 +61,11 @@ static int find_user(const struct handler_rule *rule, struct arena *arena,
 static int find_group(const struct handler_rule *rule, struct arena *arena,
                       struct identity *identity, struct err *err)
 {
-    char *name = arena_cstr(arena, rule->group);
-    char *bytes = arena_alloc(arena, ENTRY_BYTES);
+    char *name = TRY_MEMORY(arena_cstr(arena, rule->group));
+    char *bytes = TRY_MEMORY(arena_alloc(arena, ENTRY_BYTES));
     struct group entry;
     struct group *found = NULL;
 
-    if (!name || !bytes)
-        return err_set(err, ERR_MEMORY, "out of memory for the users of handlers");
     if (number_of(rule->group, &identity->ids.gid))
         return 0;
     getgrnam_r(name, &entry, bytes, ENTRY_BYTES, &found);
@@ -82,11 +78,9 @@ static int find_group(const struct handler_rule *rule, struct arena *arena,
 
 static int find_groups(struct arena *arena, struct identity *identity, struct err *err)
 {
-    gid_t *groups = arena_alloc_array(arena, GROUPS_MAX, sizeof *groups);
+    gid_t *groups = TRY_MEMORY(arena_alloc_array(arena, GROUPS_MAX, sizeof *groups));
     int count = GROUPS_MAX;
 
-    if (!groups)
-        return err_set(err, ERR_MEMORY, "out of memory for the users of handlers");
     groups[0] = identity->ids.gid;
     if (!identity->name)
         count = 1;

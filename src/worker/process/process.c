@@ -129,8 +129,7 @@ static int make_plan(const struct process_spec *spec, int *fd, struct err *err)
                                 .limits = spec->limits,
                                 .identity = spec->identity};
 
-    if (!paths)
-        return err_set(err, ERR_MEMORY, "Out of memory while starting a handler.");
+    TRY_MEMORY(paths);
     *fd = process_plan_write(&plan);
     free(paths);
     if (*fd < 0)

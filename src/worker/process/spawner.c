@@ -183,7 +183,7 @@ struct spawner *spawner_open(bool owns_process, struct err *err)
     struct spawner *spawner = calloc(1, sizeof *spawner);
 
     if (!spawner) {
-        err_set(err, ERR_MEMORY, "Out of memory while starting the worker.");
+        err_no_memory(err);
         return NULL;
     }
     pthread_mutex_init(&spawner->lock, NULL);

@@ -102,7 +102,7 @@ static int fill_work(const struct claim_request *request, const struct claimed *
         return 0;
     render_task(&json, task, &extra);
     work->json = json.failed ? STR_NONE : arena_str(arena, buf_view(&json));
-    return work->json.data ? 0 : err_set(err, ERR_MEMORY, "out of memory for a claimed task");
+    return work->json.data ? 0 : err_no_memory(err);
 }
 
 /* One claim under way. */
@@ -118,9 +118,8 @@ static int fill_works(struct local_claim *claim, struct work **works, struct err
 {
     struct claim_request *request = &claim->request;
 
-    *works = arena_alloc_array(request->base.arena, request->claimed_count, sizeof **works);
-    if (!*works)
-        return err_set(err, ERR_MEMORY, "out of memory for claimed tasks");
+    *works = TRY_MEMORY(arena_alloc_array(request->base.arena, request->claimed_count,
+                                          sizeof **works));
     for (uint32_t i = 0; i < request->claimed_count; i++)
         TRY(fill_work(request, &request->claimed[i], claim->want_json, request->base.arena,
                       &(*works)[i], err));
@@ -228,8 +227,7 @@ static int local_report(struct source *source, const struct report *reports, uin
     int rc;
 
     memset(results, 0, count * sizeof *results);
-    if (!copies)
-        return err_set(err, ERR_MEMORY, "out of memory for a report");
+    TRY_MEMORY(copies);
     for (uint32_t i = 0; i < count; i++)
         drop_nulls(&copies[i]);
     engine_prepare_reports(local->engine, copies, count, results, &arena);
@@ -245,9 +243,7 @@ static int indices(const struct uuid *ids, const int64_t *tokens, uint32_t ids_c
                    uint32_t *out_count, struct err *err)
 {
     *out_count = 0;
-    *out = arena_alloc_array(arena, count + 1, sizeof **out);
-    if (!*out)
-        return err_set(err, ERR_MEMORY, "out of memory for a heartbeat");
+    *out = TRY_MEMORY(arena_alloc_array(arena, count + 1, sizeof **out));
     for (uint32_t i = 0; i < ids_count; i++)
         for (uint32_t h = 0; h < count; h++)
             if (uuid_eq(&ids[i], &held[h].task_id) &&
@@ -260,16 +256,14 @@ static int local_heartbeat(struct source *source, const struct held *held, uint3
                            struct arena *arena, struct heartbeat_answer *answer, struct err *err)
 {
     struct source_local *local = local_of(source);
-    struct uuid *ids = arena_alloc_array(arena, count, sizeof *ids);
-    int64_t *tokens = arena_alloc_array(arena, count, sizeof *tokens);
+    struct uuid *ids = TRY_MEMORY(arena_alloc_array(arena, count, sizeof *ids));
+    int64_t *tokens = TRY_MEMORY(arena_alloc_array(arena, count, sizeof *tokens));
     struct heartbeat_request request = {.base = {.kind = REQUEST_HEARTBEAT, .arena = arena},
                                         .worker_id = current_id(local, arena),
                                         .task_ids = ids,
                                         .lease_tokens = tokens,
                                         .count = count};
 
-    if (!ids || !tokens)
-        return err_set(err, ERR_MEMORY, "out of memory for a heartbeat");
     for (uint32_t i = 0; i < count; i++) {
         ids[i] = held[i].task_id;
         tokens[i] = held[i].lease_token;

@@ -106,7 +106,7 @@ static int keep_registration(struct source_remote *remote, const struct source_w
         remote_write_strings(&remote->types, worker->types, worker->types_count);
     failed = !remote->id.data || remote->queues.failed || remote->types.failed;
     pthread_mutex_unlock(&remote->lock);
-    return failed ? err_set(err, ERR_MEMORY, "Out of memory while registering.") : 0;
+    return failed ? err_no_memory(err) : 0;
 }
 
 static int remote_register(struct source *source, const struct source_worker *worker,
@@ -161,7 +161,7 @@ static int remote_claim(struct source *source, uint32_t max, int64_t wait_ms, bo
     if (rc == 0) {
         body = arena_str(arena, buf_view(&line->response));
         rc = body.data ? remote_read_claim(body, max, arena, works, count, err)
-                       : err_set(err, ERR_MEMORY, "Out of memory while claiming.");
+                       : err_no_memory(err);
     }
     line_end(line);
     return rc;
@@ -257,7 +257,7 @@ struct source *source_remote_open(struct str url, struct str token, struct err *
     bool ok = true;
 
     if (!remote) {
-        err_set(err, ERR_MEMORY, "Out of memory while connecting.");
+        err_no_memory(err);
         return NULL;
     }
     remote->base.verbs = &remote_verbs;

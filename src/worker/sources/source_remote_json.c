@@ -344,9 +344,7 @@ int remote_read_claim(struct str body, uint32_t max, struct arena *arena, struct
         tasks = get_kind(object, "tasks", JSON_ARRAY);
     if (!tasks.data)
         return not_understood(err, "claim");
-    *works = arena_alloc_array(arena, max, sizeof **works);
-    if (!*works)
-        return err_set(err, ERR_MEMORY, "Out of memory while claiming.");
+    *works = TRY_MEMORY(arena_alloc_array(arena, max, sizeof **works));
     json_begin(tasks, &iter);
     while (*count < max && json_next_element(&iter, &task)) {
         if (json_kind(task) != JSON_OBJECT || !read_work(task, arena, &(*works)[*count]))
@@ -421,9 +419,7 @@ static int read_ids(struct str object, const char *key, const char *leases,
     struct uuid id;
     int64_t of;
 
-    *indices = arena_alloc_array(arena, count + 1, sizeof **indices);
-    if (!*indices)
-        return err_set(err, ERR_MEMORY, "Out of memory while reading a heartbeat's answer.");
+    *indices = TRY_MEMORY(arena_alloc_array(arena, count + 1, sizeof **indices));
     if (!ids.data)
         return 0;
     json_begin(ids, &iter);

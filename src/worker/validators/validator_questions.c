@@ -93,7 +93,7 @@ struct validator_questions *validator_questions_start(const struct settings *set
     struct validator_questions *questions = calloc(1, sizeof *questions);
 
     if (!questions) {
-        err_set(err, ERR_MEMORY, "out of memory for questions to validators");
+        err_no_memory(err);
         return NULL;
     }
     questions->settings = settings;

@@ -64,8 +64,7 @@ static int write_task(struct validators *validators, const struct uuid *id, stru
     if (!task)
         return err_set(err, ERR_NOT_FOUND, "the task is gone");
     render_task(out, task, NULL);
-    if (out->failed)
-        return err_set(err, ERR_MEMORY, "out of memory for the task");
+    TRY_MEMORY(!out->failed);
     return 0;
 }
 
@@ -197,7 +196,7 @@ struct validators *validators_start(struct engine *engine, const struct settings
     pthread_condattr_t attributes;
 
     if (!validators) {
-        err_set(err, ERR_MEMORY, "out of memory for validators");
+        err_no_memory(err);
         return NULL;
     }
     validators->engine = engine;
