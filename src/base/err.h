@@ -78,11 +78,11 @@ void err_record(struct err *err, enum err_code code, const char *field, const ch
  * with ERR_MEMORY when there is none. `err` is the name that every function here has for it. */
 #define TRY_MEMORY(call)                      \
     ({                                        \
-        __auto_type given = (call);           \
+        __auto_type memory_given = (call);    \
                                               \
-        if (!given)                           \
+        if (!memory_given)                    \
             return err_no_memory(err);        \
-        given;                                \
+        memory_given;                         \
     })
 
 int err_http_status(enum err_code code);

@@ -143,7 +143,7 @@ void hash_hex(const uint8_t *data, size_t len, char *out)
     out[2 * len] = '\0';
 }
 
-static int hex_digit(char c)
+int hash_hex_digit(char c)
 {
     if (c >= '0' && c <= '9')
         return c - '0';
@@ -159,8 +159,8 @@ bool hash_from_hex(struct str hex, uint8_t *out, size_t len)
     if (hex.len != 2 * len)
         return false;
     for (size_t i = 0; i < len; i++) {
-        int high = hex_digit(hex.data[2 * i]);
-        int low = hex_digit(hex.data[2 * i + 1]);
+        int high = hash_hex_digit(hex.data[2 * i]);
+        int low = hash_hex_digit(hex.data[2 * i + 1]);
 
         if (high < 0 || low < 0)
             return false;

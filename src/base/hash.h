@@ -11,6 +11,7 @@
 int hash_sha256(struct str data, uint8_t out[HASH_BYTES]);
 int hash_hmac_sha256(struct str key, struct str data, uint8_t out[HASH_BYTES]);
 void hash_hex(const uint8_t *data, size_t len, char *out); /* 2 * len + 1 bytes */
+int hash_hex_digit(char c); /* its value; -1 = not one */
 bool hash_from_hex(struct str hex, uint8_t *out, size_t len);
 bool hash_equal_secret(struct str a, struct str b); /* time depends on lengths only */
 void hash_random(void *out, size_t len);            /* from the kernel; never fails */

@@ -1,6 +1,7 @@
 /* Opening and closing the queue: what the store knows is loaded, recovered as after a crash, and
  * the thread is started. Runs before and after the queue's thread, never beside it. */
 #include "base/fault.h"
+#include "base/thread.h"
 #include "core/bounds.h"
 #include "engine/batch.h"
 #include "engine/chores.h"
@@ -139,7 +140,6 @@ static int enter_store(struct engine *engine, struct err *err)
 struct engine *engine_new(struct store *store, const struct engine_config *config, struct err *err)
 {
     struct engine *engine = calloc(1, sizeof *engine);
-    pthread_condattr_t attributes;
 
     if (!engine) {
         err_no_memory(err);
@@ -175,10 +175,7 @@ struct engine *engine_new(struct store *store, const struct engine_config *confi
     clock_start(&engine->clock, store->last_time_us);
     engine->figures.stats.started_at_us = engine_now_us(engine);
     chores_open(engine, engine->figures.stats.started_at_us);
-    pthread_condattr_init(&attributes);
-    pthread_condattr_setclock(&attributes, CLOCK_MONOTONIC);
-    pthread_cond_init(&engine->inbox.arrived, &attributes);
-    pthread_condattr_destroy(&attributes);
+    thread_cond_init(&engine->inbox.arrived);
     pthread_mutex_init(&engine->inbox.mutex, NULL);
     return engine;
 }

@@ -4,6 +4,7 @@
  * else in this folder belongs to that one. */
 #include "engine/inbox.h"
 
+#include "base/thread.h"
 #include "core/bounds.h"
 #include "engine/chores.h"
 #include "engine/commit.h"
@@ -111,11 +112,10 @@ static void forget_in(struct engine *engine, struct request *request)
     if (!forget)
         return; /* it expires at its deadline */
     forget->request = request;
-    pthread_mutex_lock(&engine->inbox.mutex);
+    LOCKED(&engine->inbox.mutex);
     forget->next = engine->inbox.forget_first;
     engine->inbox.forget_first = forget;
     pthread_cond_signal(&engine->inbox.arrived);
-    pthread_mutex_unlock(&engine->inbox.mutex);
 }
 
 /* The request cannot be asked: it may be gone. */
@@ -258,13 +258,12 @@ static bool take_turn(struct engine *engine)
 {
     bool mine;
 
-    pthread_mutex_lock(&engine->inbox.mutex);
+    LOCKED(&engine->inbox.mutex);
     mine = !engine->inbox.busy && !engine->inbox.thread_wants && !engine->inbox.first &&
            !engine->inbox.forget_first && !engine->inbox.stop && !sweeps_first(engine) &&
            !engine->store->full; /* the thread looks whether there is space again */
     if (mine)
         engine->inbox.busy = true;
-    pthread_mutex_unlock(&engine->inbox.mutex);
     return mine;
 }
 
@@ -311,24 +310,10 @@ int engine_call(struct engine *engine, struct request *request)
     return engine_call_finish(request, &call);
 }
 
-static struct timespec time_in(int64_t us)
-{
-    struct timespec at;
-
-    clock_gettime(CLOCK_MONOTONIC, &at);
-    at.tv_sec += us / CLOCK_SECOND_US;
-    at.tv_nsec += us % CLOCK_SECOND_US * 1000;
-    if (at.tv_nsec >= 1000000000) {
-        at.tv_sec++;
-        at.tv_nsec -= 1000000000;
-    }
-    return at;
-}
-
 static void wait_until(struct engine *engine, int64_t until_us)
 {
     int64_t wait_us = until_us - engine_now_us(engine);
-    struct timespec deadline = time_in(wait_us > 0 ? wait_us : 0);
+    struct timespec deadline = thread_deadline(wait_us > 0 ? wait_us : 0);
 
     if (wait_us <= 0)
         return;
@@ -354,7 +339,7 @@ static void gather(struct engine *engine)
     uint32_t expected = before * 3 / 4;
     int64_t wait_us =
         engine->inbox.batch_us / 2 < GATHER_US_MAX ? engine->inbox.batch_us / 2 : GATHER_US_MAX;
-    struct timespec until = time_in(wait_us);
+    struct timespec until = thread_deadline(wait_us);
 
     if (!engine->store->shared || before < GATHER_MIN || !engine->inbox.first)
         return;

@@ -3,6 +3,7 @@
  * here is needed for correctness, only for speed. */
 #include "engine/nodes.h"
 
+#include "base/thread.h"
 #include "core/bounds.h"
 #include "engine/batch.h"
 #include "engine/chores.h"
@@ -40,7 +41,7 @@ static void hint(struct engine *engine, struct str name)
 
     if (str_eq(name, ended_word) && atomic_load(&engine->waiting.waits_count) == 0)
         return;
-    pthread_mutex_lock(&engine->inbox.mutex);
+    LOCKED(&engine->inbox.mutex);
     engine->nodes.hinted |= !work;
     if (!name.data || engine->nodes.hints.len + name.len + 1 > HINT_BYTES_MAX) {
         engine->nodes.hint_all = true;
@@ -50,7 +51,6 @@ static void hint(struct engine *engine, struct str name)
     }
     if (nodes_hinted(engine))
         pthread_cond_signal(&engine->inbox.arrived);
-    pthread_mutex_unlock(&engine->inbox.mutex);
 }
 
 /* To the other writers of its node: every hint it gets, or what may concern them. */
@@ -93,10 +93,10 @@ bool nodes_hinted(const struct engine *engine)
 
 void nodes_forget_hints(struct engine *engine)
 {
-    pthread_mutex_lock(&engine->inbox.mutex);
+    LOCKED(&engine->inbox.mutex);
+
     engine->nodes.hint_all = engine->nodes.hinted = false;
     buf_reset(&engine->nodes.hints);
-    pthread_mutex_unlock(&engine->inbox.mutex);
 }
 
 static int renew_worker(struct batch *batch, struct str id, struct err *err)

@@ -3,6 +3,8 @@
  * and send heartbeats meanwhile. */
 #include "lib/lib_sizes.h"
 
+#include "base/thread.h"
+
 #include <stdlib.h>
 #include <unistd.h>
 
@@ -28,7 +30,7 @@ static int register_again(struct pd_consumer *consumer, struct err *err)
     struct str id;
     int rc;
 
-    pthread_mutex_lock(&consumer->registering);
+    LOCKED(&consumer->registering);
     rc = consumer->source->verbs->register_worker(consumer->source, &consumer->registration, &arena,
                                                   &id, &consumer->heartbeat_ms, &lease_ms, err);
     if (rc == 0 && !consumer->registration.id.data) {
@@ -36,7 +38,6 @@ static int register_again(struct pd_consumer *consumer, struct err *err)
         if (!consumer->registration.id.data)
             rc = err_no_memory(err);
     }
-    pthread_mutex_unlock(&consumer->registering);
     return rc;
 }
 

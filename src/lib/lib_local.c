@@ -5,6 +5,7 @@
 
 #include <stdlib.h>
 
+#include "base/thread.h"
 #include "calendar/zones.h"
 #include "lib/lib_callbacks.h"
 #include "lib/lib_validators.h"
@@ -51,9 +52,8 @@ static void on_fatal(void *ctx, const struct err *reason)
 {
     struct local *local = ctx;
 
-    pthread_mutex_lock(&local->lock);
+    LOCKED(&local->lock);
     snprintf(local->failure, sizeof local->failure, "%s", reason->text);
-    pthread_mutex_unlock(&local->lock);
 }
 
 static void on_outbox(void *ctx)
@@ -235,10 +235,9 @@ static struct store_reader *take_reader(struct local *local, struct err *err)
 {
     struct store_reader *reader = NULL;
 
-    pthread_mutex_lock(&local->lock);
+    LOCKED(&local->lock);
     if (local->readers_count)
         reader = local->readers[--local->readers_count];
-    pthread_mutex_unlock(&local->lock);
     return reader ? reader : local->store->verbs->reader_open(local->store, err);
 }
 

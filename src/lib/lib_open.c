@@ -2,6 +2,8 @@
  * replaces what another one is about to read. Any thread. */
 #include "lib/lib_sizes.h"
 
+#include "base/thread.h"
+
 #include <signal.h>
 #include <stdlib.h>
 
@@ -99,11 +101,10 @@ int lib_fail(struct pd *pd, const struct err *err)
 {
     struct error_slot *slot;
 
-    pthread_mutex_lock(&pd->lock);
+    LOCKED(&pd->lock);
     slot = take_slot(pd, true);
     if (slot)
         slot->err = *err;
-    pthread_mutex_unlock(&pd->lock);
     return lib_code(err->code);
 }
 
@@ -113,9 +114,8 @@ const char *pd_error(struct pd *pd)
 
     if (!pd)
         return "there is not enough memory for a handle";
-    pthread_mutex_lock(&pd->lock);
+    LOCKED(&pd->lock);
     slot = take_slot(pd, false);
-    pthread_mutex_unlock(&pd->lock);
     return slot ? slot->err.text : "";
 }
 

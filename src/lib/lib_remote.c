@@ -5,6 +5,7 @@
 #include <stdlib.h>
 
 #include "base/clock.h"
+#include "base/thread.h"
 #include "net/http_client.h"
 #include "worker/sources/source_remote.h"
 
@@ -28,10 +29,9 @@ static struct http_client *take_client(struct remote *remote, struct err *err)
 {
     struct http_client *client = NULL;
 
-    pthread_mutex_lock(&remote->lock);
+    LOCKED(&remote->lock);
     if (remote->clients_count)
         client = remote->clients[--remote->clients_count];
-    pthread_mutex_unlock(&remote->lock);
     return client ? client : http_client_new(str_of(remote->url), str_of(remote->token), err);
 }
 

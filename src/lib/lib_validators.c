@@ -2,6 +2,8 @@
  * the first one on. Any thread adds; the thread of the validators asks. */
 #include "lib/lib_validators.h"
 
+#include "base/thread.h"
+
 void lib_validators_init(struct lib_validators *validators)
 {
     pthread_mutex_init(&validators->lock, NULL);
@@ -12,7 +14,7 @@ static bool find(struct lib_validators *validators, struct str type, struct lib_
 {
     const struct lib_validator *best = NULL;
 
-    pthread_mutex_lock(&validators->lock);
+    LOCKED(&validators->lock);
     for (uint32_t i = 0; i < validators->count; i++) {
         const struct lib_validator *one = &validators->list[i];
 
@@ -21,7 +23,6 @@ static bool find(struct lib_validators *validators, struct str type, struct lib_
     }
     if (best)
         *found = *best;
-    pthread_mutex_unlock(&validators->lock);
     return best != NULL;
 }
 
@@ -83,7 +84,7 @@ int lib_validators_add(struct lib_validators *validators, struct engine *engine,
 
     if (!type || !*type || strlen(type) > BOUND_NAME_BYTES || !validate)
         return err_set(err, ERR_INVALID, "a validator needs a type and a function");
-    pthread_mutex_lock(&validators->lock);
+    LOCKED(&validators->lock);
     pattern = arena_str(&validators->arena, str_of(type));
     if (validators->count == LIB_VALIDATORS_MAX)
         rc = err_set(err, ERR_INVALID, "there are at most %d validators", LIB_VALIDATORS_MAX);
@@ -91,7 +92,6 @@ int lib_validators_add(struct lib_validators *validators, struct engine *engine,
         rc = err_no_memory(err);
     else
         validators->list[validators->count++] = (struct lib_validator){pattern, validate, ctx};
-    pthread_mutex_unlock(&validators->lock);
     return rc < 0 ? rc : start(validators, engine, settings, log, err);
 }
 

@@ -2,20 +2,10 @@
  * parsing library is not asked: as distributions build it, it accepts any two bytes for a CRLF. */
 #include "net/http_chunk.h"
 
+#include "base/hash.h"
 #include "net/http_head.h"
 
 #define SIZE_DIGITS_MAX 15 /* 60 bits: no overflow, and no endless row of zeros */
-
-static int hex_digit(char c)
-{
-    if (c >= '0' && c <= '9')
-        return c - '0';
-    if (c >= 'a' && c <= 'f')
-        return c - 'a' + 10;
-    if (c >= 'A' && c <= 'F')
-        return c - 'A' + 10;
-    return -1;
-}
 
 static int malformed(struct err *err)
 {
@@ -35,7 +25,7 @@ static int size_digit(struct http_chunk *chunk, int digit, struct err *err)
 
 static int size_byte(struct http_chunk *chunk, char c, struct err *err)
 {
-    int digit = hex_digit(c);
+    int digit = hash_hex_digit(c);
 
     if (digit >= 0)
         return size_digit(chunk, digit, err);

@@ -1,16 +1,7 @@
 /* Decoding of URLs. Text without escapes is handed on as it is, checked but not copied. */
 #include "net/url.h"
 
-static int hex_digit(char c)
-{
-    if (c >= '0' && c <= '9')
-        return c - '0';
-    if (c >= 'a' && c <= 'f')
-        return c - 'a' + 10;
-    if (c >= 'A' && c <= 'F')
-        return c - 'A' + 10;
-    return -1;
-}
+#include "base/hash.h"
 
 static bool has_escapes(struct str raw, bool plus_is_space)
 {
@@ -27,8 +18,8 @@ static int unescape(struct str raw, bool plus_is_space, char *out, size_t *out_l
         char c = raw.data[i];
 
         if (c == '%') {
-            int high = i + 2 < raw.len ? hex_digit(raw.data[i + 1]) : -1;
-            int low = i + 2 < raw.len ? hex_digit(raw.data[i + 2]) : -1;
+            int high = i + 2 < raw.len ? hash_hex_digit(raw.data[i + 1]) : -1;
+            int low = i + 2 < raw.len ? hash_hex_digit(raw.data[i + 2]) : -1;
 
             if (high < 0 || low < 0)
                 return err_set(err, ERR_MALFORMED,

@@ -74,7 +74,6 @@ static int write_place(struct copy *copy, const struct place *place, struct err 
 {
     const struct copy_table *table = &copy_tables[place->table];
     BUF_AUTO struct buf text = BUF_INIT(FACT_BYTES_MAX);
-    int rc;
 
     buf_format(&text, "{\"source\":\"%016llx\",\"table\":\"%s\",\"after\":[",
                (unsigned long long)fingerprint(copy),
@@ -84,9 +83,8 @@ static int write_place(struct copy *copy, const struct place *place, struct err 
         write_key(&text, &table->columns[i], &place->key[i]);
     }
     buf_text(&text, "]}");
-    rc = text.failed ? err_no_memory(err)
-                     : copy->to->verbs->info_put(copy->to, COPY_FACT, buf_view(&text), err);
-    return rc;
+    return text.failed ? err_no_memory(err)
+                       : copy->to->verbs->info_put(copy->to, COPY_FACT, buf_view(&text), err);
 }
 
 static bool read_key(struct str text, const struct copy_column *column, struct arena *arena,

@@ -4,6 +4,7 @@
 #include "outbound/span_export.h"
 
 #include "base/clock.h"
+#include "base/thread.h"
 #include "outbound/span_headers.h"
 
 #include <pthread.h>
@@ -66,34 +67,27 @@ static bool put(struct span_export *export, const struct span *span)
 
 void span_export_add(struct span_export *export, const struct span *spans, uint32_t count)
 {
-    pthread_mutex_lock(&export->mutex);
+    LOCKED(&export->mutex);
+
     for (uint32_t i = 0; i < count; i++)
         export->counts.dropped += !put(export, &spans[i]);
     if (export->gathered_count >= SEND_AT)
         pthread_cond_signal(&export->changed);
-    pthread_mutex_unlock(&export->mutex);
 }
 
 void span_export_counts(struct span_export *export, struct span_export_counts *counts)
 {
-    pthread_mutex_lock(&export->mutex);
+    LOCKED(&export->mutex);
+
     *counts = export->counts;
-    pthread_mutex_unlock(&export->mutex);
 }
 
 /* ---- sending ---- */
 
 static void wait_ms(struct span_export *export, int64_t ms)
 {
-    struct timespec until;
+    struct timespec until = thread_deadline(ms * CLOCK_MS_US);
 
-    clock_gettime(CLOCK_MONOTONIC, &until);
-    until.tv_sec += (time_t)(ms / 1000);
-    until.tv_nsec += (long)(ms % 1000) * 1000000;
-    if (until.tv_nsec >= 1000000000) {
-        until.tv_sec++;
-        until.tv_nsec -= 1000000000;
-    }
     pthread_cond_timedwait(&export->changed, &export->mutex, &until);
 }
 
@@ -199,7 +193,6 @@ struct span_export *span_export_start(const struct settings *settings, const cha
                                       const struct log *log, struct err *err)
 {
     struct span_export *export = calloc(1, sizeof *export);
-    pthread_condattr_t monotonic;
 
     if (!export) {
         err_no_memory(err);
@@ -209,14 +202,11 @@ struct span_export *span_export_start(const struct settings *settings, const cha
     export->node = node;
     export->gathered = BUF_INIT(GATHERED_BYTES_MAX);
     pthread_mutex_init(&export->mutex, NULL);
-    pthread_condattr_init(&monotonic);
-    pthread_condattr_setclock(&monotonic, CLOCK_MONOTONIC);
-    pthread_cond_init(&export->changed, &monotonic);
-    pthread_condattr_destroy(&monotonic);
+    thread_cond_init(&export->changed);
     begin(export);
     export->client = http_client_new(base_of(settings->tracing.otlp), STR_NONE, err);
     if (export->client && span_headers_add(settings, export->client, err) == 0) {
-        if (pthread_create(&export->thread, NULL, run, export) == 0)
+        if (thread_start(&export->thread, 0, run, export) == 0)
             return export;
         err_set(err, ERR_MEMORY, "no thread could be started to export spans");
     }

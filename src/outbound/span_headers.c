@@ -2,6 +2,8 @@
  * by its number: even a name may be half of a secret that was written the wrong way round. */
 #include "outbound/span_headers.h"
 
+#include "base/hash.h"
+
 #include <errno.h>
 #include <fcntl.h>
 #include <strings.h>
@@ -74,24 +76,16 @@ static int add(struct headers *headers, struct str name, struct str value)
     return http_client_add_header(headers->client, name, value, headers->err);
 }
 
-static int hex_digit(char c)
-{
-    if (c >= '0' && c <= '9')
-        return c - '0';
-    if (c >= 'a' && c <= 'f')
-        return c - 'a' + 10;
-    return c >= 'A' && c <= 'F' ? c - 'A' + 10 : -1;
-}
-
 /* %20 and the like; a per cent sign without two digits stands for itself. */
 static void decode(struct str text, struct buf *out)
 {
     for (size_t i = 0; i < text.len; i++) {
-        bool escaped = text.data[i] == '%' && i + 2 < text.len &&
-                       hex_digit(text.data[i + 1]) >= 0 && hex_digit(text.data[i + 2]) >= 0;
+        bool escaped = text.data[i] == '%' && i + 2 < text.len;
+        int high = escaped ? hash_hex_digit(text.data[i + 1]) : -1;
+        int low = escaped ? hash_hex_digit(text.data[i + 2]) : -1;
 
-        if (escaped) {
-            buf_byte(out, (char)(hex_digit(text.data[i + 1]) * 16 + hex_digit(text.data[i + 2])));
+        if (high >= 0 && low >= 0) {
+            buf_byte(out, (char)(high * 16 + low));
             i += 2;
         } else {
             buf_byte(out, text.data[i]);

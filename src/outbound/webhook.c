@@ -8,13 +8,13 @@
 #include "base/fault.h"
 #include "base/hash.h"
 #include "base/json.h"
+#include "base/thread.h"
 #include "core/task/retry.h"
 #include "core/callback_allow.h"
 #include "outbound/webhook_call.h"
 
 #include <limits.h>
 #include <pthread.h>
-#include <signal.h>
 #include <stdatomic.h>
 
 #define CALLS_MAX 16
@@ -483,17 +483,8 @@ static int open_curl(struct webhooks *webhooks, struct err *err)
 /* Other threads handle signals; SIGPIPE, which a TLS connection may raise, is ignored. */
 static int start_thread(struct webhooks *webhooks, struct err *err)
 {
-    sigset_t all, before;
-    int rc;
-
-    sigfillset(&all);
-    pthread_sigmask(SIG_SETMASK, &all, &before);
-    rc = pthread_create(&webhooks->thread, NULL, run, webhooks);
-    pthread_sigmask(SIG_SETMASK, &before, NULL);
-    if (rc != 0)
-        return err_set(err, ERR_MEMORY, "Cannot start the thread for callbacks.");
-    webhooks->runs = true;
-    return 0;
+    webhooks->runs = thread_start(&webhooks->thread, 0, run, webhooks) == 0;
+    return webhooks->runs ? 0 : err_set(err, ERR_MEMORY, "Cannot start the thread for callbacks.");
 }
 
 struct webhooks *webhooks_start(struct engine *engine, const struct settings *settings,

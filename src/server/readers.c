@@ -4,6 +4,8 @@
  * cannot fail. */
 #include "server/readers.h"
 
+#include "base/thread.h"
+
 #include <pthread.h>
 #include <stdlib.h>
 
@@ -51,7 +53,7 @@ static struct reader_job *take(struct readers *readers, struct lane *lane)
 {
     struct reader_job *job = NULL;
 
-    pthread_mutex_lock(&readers->mutex);
+    LOCKED(&readers->mutex);
     while (!lane->first && !readers->stop)
         pthread_cond_wait(&lane->changed, &readers->mutex);
     if (!readers->stop) {
@@ -61,7 +63,6 @@ static struct reader_job *take(struct readers *readers, struct lane *lane)
             lane->last = &lane->first;
         lane->count--;
     }
-    pthread_mutex_unlock(&readers->mutex);
     return job;
 }
 
@@ -137,7 +138,7 @@ bool readers_submit(struct readers *readers, enum readers_lane to, struct reader
     bool taken;
 
     job->next = NULL;
-    pthread_mutex_lock(&readers->mutex);
+    LOCKED(&readers->mutex);
     taken = lane->count < READERS_JOBS_MAX && !readers->stop;
     if (taken) {
         *lane->last = job;
@@ -145,7 +146,6 @@ bool readers_submit(struct readers *readers, enum readers_lane to, struct reader
         lane->count++;
         pthread_cond_signal(&lane->changed);
     }
-    pthread_mutex_unlock(&readers->mutex);
     return taken;
 }
 

@@ -10,6 +10,7 @@
 
 #include "base/clock.h"
 #include "base/fault.h"
+#include "base/thread.h"
 #include "worker/process/control_line.h"
 
 #define ELEMENTS_FIRST 64
@@ -49,20 +50,6 @@ struct reporter {
 };
 
 /* ---- filling ---- */
-
-static struct timespec until(int64_t wait_ms)
-{
-    struct timespec at;
-
-    clock_gettime(CLOCK_MONOTONIC, &at);
-    at.tv_sec += (time_t)(wait_ms / 1000);
-    at.tv_nsec += (long)(wait_ms % 1000) * 1000000;
-    if (at.tv_nsec >= 1000000000) {
-        at.tv_sec++;
-        at.tv_nsec -= 1000000000;
-    }
-    return at;
-}
 
 static bool batch_grow(struct batch *batch)
 {
@@ -163,7 +150,7 @@ bool reporter_add(struct reporter *reporter, struct reporter_task *task,
         return true;
     pthread_mutex_lock(&reporter->lock);
     while (!(added = batch_add(reporter->gathering, task, report, final)) && wait) {
-        struct timespec at = until(ROOM_WAIT_MS);
+        struct timespec at = thread_deadline(ROOM_WAIT_MS * CLOCK_MS_US);
 
         pthread_cond_timedwait(&reporter->emptied, &reporter->lock, &at);
     }
@@ -205,7 +192,7 @@ static bool back_off(struct reporter *reporter, int64_t *wait_ms)
 {
     int64_t max_ms = reporter->lease_ms / 4 < BACK_OFF_MS_MAX ? reporter->lease_ms / 4
                                                               : BACK_OFF_MS_MAX;
-    struct timespec at = until(*wait_ms);
+    struct timespec at = thread_deadline(*wait_ms * CLOCK_MS_US);
     bool go_on;
 
     pthread_mutex_lock(&reporter->lock);
@@ -232,12 +219,9 @@ static void refuse_all(struct report_result *results, uint32_t count, enum err_c
 /* Only of a server that is away: to one that answers, also late reports are sent. */
 static bool give_up(struct reporter *reporter)
 {
-    bool over;
+    LOCKED(&reporter->lock);
 
-    pthread_mutex_lock(&reporter->lock);
-    over = reporter->failing && clock_boot_us() >= reporter->give_up_us;
-    pthread_mutex_unlock(&reporter->lock);
-    return over;
+    return reporter->failing && clock_boot_us() >= reporter->give_up_us;
 }
 
 /* Returns 0, or the error for which the call as a whole is refused. */
@@ -373,7 +357,7 @@ static void absorb(struct reporter *reporter, struct batch *batch)
     struct batch *more;
     uint32_t taken = 0;
 
-    pthread_mutex_lock(&reporter->lock);
+    LOCKED(&reporter->lock);
     more = reporter->gathering;
     while (taken < more->count) {
         struct report report = more->reports[taken];
@@ -394,7 +378,6 @@ static void absorb(struct reporter *reporter, struct batch *batch)
     }
     if (taken)
         pthread_cond_broadcast(&reporter->emptied);
-    pthread_mutex_unlock(&reporter->lock);
 }
 
 /* Those behind the first `held` are answered. */
@@ -447,13 +430,13 @@ static struct batch *next_batch(struct reporter *reporter)
 {
     struct batch *batch;
 
-    pthread_mutex_lock(&reporter->lock);
+    LOCKED(&reporter->lock);
     while (reporter->gathering->count == 0 && !reporter->stopping) {
         reporter->waiting = WAITING_ANY;
         pthread_cond_wait(&reporter->filled, &reporter->lock);
     }
     if (!reporter->gathering->urgent && !reporter->stopping) {
-        struct timespec at = until(START_LINGER_MS);
+        struct timespec at = thread_deadline(START_LINGER_MS * CLOCK_MS_US);
 
         reporter->waiting = WAITING_URGENT;
         pthread_cond_timedwait(&reporter->filled, &reporter->lock, &at);
@@ -467,7 +450,6 @@ static struct batch *next_batch(struct reporter *reporter)
     } else {
         batch = NULL;
     }
-    pthread_mutex_unlock(&reporter->lock);
     return batch;
 }
 
@@ -483,22 +465,10 @@ static void *run(void *ctx)
 
 /* ---- life ---- */
 
-static void init_conds(struct reporter *reporter)
-{
-    pthread_condattr_t attr;
-
-    pthread_condattr_init(&attr);
-    pthread_condattr_setclock(&attr, CLOCK_MONOTONIC);
-    pthread_cond_init(&reporter->filled, &attr);
-    pthread_cond_init(&reporter->emptied, &attr);
-    pthread_condattr_destroy(&attr);
-}
-
 struct reporter *reporter_start(struct source *source, const struct reporter_hooks *hooks,
                                 int64_t lease_ms, const struct log *log, struct err *err)
 {
     struct reporter *reporter = calloc(1, sizeof *reporter);
-    pthread_attr_t attr;
     int rc;
 
     if (!reporter) {
@@ -509,11 +479,9 @@ struct reporter *reporter_start(struct source *source, const struct reporter_hoo
                                   .lease_ms = lease_ms, .give_up_us = INT64_MAX};
     reporter->gathering = &reporter->batches[0];
     pthread_mutex_init(&reporter->lock, NULL);
-    init_conds(reporter);
-    pthread_attr_init(&attr);
-    pthread_attr_setstacksize(&attr, STACK_BYTES);
-    rc = pthread_create(&reporter->thread, &attr, run, reporter);
-    pthread_attr_destroy(&attr);
+    thread_cond_init(&reporter->filled);
+    thread_cond_init(&reporter->emptied);
+    rc = thread_start(&reporter->thread, STACK_BYTES, run, reporter);
     if (rc != 0) {
         err_set(err, ERR_UNAVAILABLE, "Cannot start a thread: %s.", strerror(rc));
         reporter_free(reporter);
@@ -526,11 +494,10 @@ void reporter_limit(struct reporter *reporter, int64_t give_up_ms)
 {
     int64_t at_us = clock_boot_us() + give_up_ms * CLOCK_MS_US;
 
-    pthread_mutex_lock(&reporter->lock);
+    LOCKED(&reporter->lock);
     if (at_us < reporter->give_up_us)
         reporter->give_up_us = at_us;
     pthread_cond_broadcast(&reporter->filled);
-    pthread_mutex_unlock(&reporter->lock);
 }
 
 void reporter_stop(struct reporter *reporter)

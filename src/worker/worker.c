@@ -2,11 +2,11 @@
 #include "worker/worker.h"
 
 #include <errno.h>
-#include <signal.h>
 #include <sys/eventfd.h>
 #include <unistd.h>
 
 #include "base/clock.h"
+#include "base/thread.h"
 #include "core/bounds.h"
 #include "worker/process/control_line.h"
 #include "worker/worker_int.h"
@@ -41,27 +41,18 @@ static void init_locks(struct worker *worker)
 {
     pthread_cond_t *conds[] = {&worker->line.come, &worker->claims.room_come, &worker->beats.due,
                                &worker->end.calm, &worker->suspects.start_come};
-    pthread_condattr_t attr;
 
     pthread_mutex_init(&worker->lock, NULL);
     pthread_mutex_init(&worker->beats.registering, NULL);
-    pthread_condattr_init(&attr);
-    pthread_condattr_setclock(&attr, CLOCK_MONOTONIC);
     for (size_t i = 0; i < sizeof conds / sizeof *conds; i++)
-        pthread_cond_init(conds[i], &attr);
-    pthread_condattr_destroy(&attr);
+        thread_cond_init(conds[i]);
 }
 
 static int start_thread(pthread_t *thread, size_t stack_bytes, void *(*main)(void *), void *ctx,
                         struct err *err)
 {
-    pthread_attr_t attr;
-    int rc;
+    int rc = thread_start(thread, stack_bytes, main, ctx);
 
-    pthread_attr_init(&attr);
-    pthread_attr_setstacksize(&attr, stack_bytes);
-    rc = pthread_create(thread, &attr, main, ctx);
-    pthread_attr_destroy(&attr);
     if (rc != 0)
         return err_set(err, ERR_UNAVAILABLE, "Cannot start a thread: %s.", strerror(rc));
     return 0;
@@ -88,16 +79,11 @@ static int start_slots(struct worker *worker, struct err *err)
     return 0;
 }
 
-/* Threads are born with all signals blocked: they belong to the program's main thread. */
 static int start_threads(struct worker *worker, struct err *err)
 {
     const struct reporter_hooks hooks = {worker, worker_answered, worker_unknown};
-    sigset_t all;
-    sigset_t old;
     int rc;
 
-    sigfillset(&all);
-    pthread_sigmask(SIG_SETMASK, &all, &old);
     worker->reporter =
         reporter_start(worker->source, &hooks, worker->beats.lease_ms, worker->log, err);
     rc = worker->reporter ? start_slots(worker, err) : -ERR_UNAVAILABLE;
@@ -109,7 +95,6 @@ static int start_threads(struct worker *worker, struct err *err)
         rc = start_thread(&worker->claims.thread, SOURCE_STACK_BYTES, worker_claimer_main, worker,
                           err);
     worker->claims.started = rc == 0;
-    pthread_sigmask(SIG_SETMASK, &old, NULL);
     return rc;
 }
 
@@ -149,17 +134,14 @@ struct worker *worker_start(struct source *source, const struct worker_config *c
  * only) worker_hurry was called. */
 static bool wait_calm(struct worker *worker, int64_t wait_ms, bool patient)
 {
-    struct timespec at = worker_until(wait_ms);
-    bool calm;
+    struct timespec at = thread_deadline(wait_ms * CLOCK_MS_US);
 
-    pthread_mutex_lock(&worker->lock);
+    LOCKED(&worker->lock);
     while (worker->line.running_count + worker->line.count > worker->runs.quarantined_count &&
            !(patient && atomic_load(&worker->end.hurried)))
         if (pthread_cond_timedwait(&worker->end.calm, &worker->lock, &at) == ETIMEDOUT)
             break;
-    calm = worker->line.running_count + worker->line.count <= worker->runs.quarantined_count;
-    pthread_mutex_unlock(&worker->lock);
-    return calm;
+    return worker->line.running_count + worker->line.count <= worker->runs.quarantined_count;
 }
 
 /* What was claimed but found no slot yet goes back now, not when the slots have time for it. */
@@ -204,10 +186,10 @@ static void stop_claiming(struct worker *worker)
 
 static void ask_to_stop(struct worker *worker)
 {
-    pthread_mutex_lock(&worker->lock);
+    LOCKED(&worker->lock);
+
     for (uint32_t i = 0; i < worker->runs.held_count; i++)
         worker_run_stop(worker->runs.held[i], STOP_SHUTDOWN);
-    pthread_mutex_unlock(&worker->lock);
 }
 
 static void wake_slots(struct worker *worker)
@@ -335,12 +317,9 @@ struct str worker_id(const struct worker *worker)
 
 struct worker_counts worker_counts(struct worker *worker)
 {
-    struct worker_counts counts;
+    LOCKED(&worker->lock);
 
-    pthread_mutex_lock(&worker->lock);
-    counts = (struct worker_counts){worker->line.running_count, worker->runs.quarantined_count,
-                                    worker->line.count,         worker->runs.held_count,
-                                    worker->end.finished,       worker->end.handed_back};
-    pthread_mutex_unlock(&worker->lock);
-    return counts;
+    return (struct worker_counts){worker->line.running_count, worker->runs.quarantined_count,
+                                  worker->line.count,         worker->runs.held_count,
+                                  worker->end.finished,       worker->end.handed_back};
 }

@@ -5,6 +5,7 @@
 
 #include "base/clock.h"
 #include "base/fault.h"
+#include "base/thread.h"
 #include "core/bounds.h"
 #include "worker/process/control_line.h"
 #include "worker/worker_int.h"
@@ -18,12 +19,9 @@
 
 static bool is_stopping(struct worker *worker)
 {
-    bool stopping;
+    LOCKED(&worker->lock);
 
-    pthread_mutex_lock(&worker->lock);
-    stopping = worker->end.stopping;
-    pthread_mutex_unlock(&worker->lock);
-    return stopping;
+    return worker->end.stopping;
 }
 
 static void wait_room_come(struct worker *worker)
@@ -31,7 +29,7 @@ static void wait_room_come(struct worker *worker)
     int64_t look_ms = worker_ahead_look_ms(worker);
 
     if (look_ms < INT64_MAX) {
-        struct timespec at = worker_until(look_ms);
+        struct timespec at = thread_deadline(look_ms * CLOCK_MS_US);
 
         pthread_cond_timedwait(&worker->claims.room_come, &worker->lock, &at);
     } else {
@@ -44,7 +42,7 @@ static uint32_t wait_for_room(struct worker *worker)
 {
     uint32_t room = 0;
 
-    pthread_mutex_lock(&worker->lock);
+    LOCKED(&worker->lock);
     while (!worker->end.stopping) {
         uint32_t used;
 
@@ -62,23 +60,19 @@ static uint32_t wait_for_room(struct worker *worker)
     }
     if (worker->end.stopping)
         room = 0;
-    pthread_mutex_unlock(&worker->lock);
     return room < BOUND_CLAIM_MAX ? room : BOUND_CLAIM_MAX;
 }
 
 /* False when stopping. */
 static bool claimer_pause(struct worker *worker, int64_t wait_ms)
 {
-    struct timespec at = worker_until(wait_ms);
-    bool go_on;
+    struct timespec at = thread_deadline(wait_ms * CLOCK_MS_US);
 
-    pthread_mutex_lock(&worker->lock);
+    LOCKED(&worker->lock);
     while (!worker->end.stopping &&
            pthread_cond_timedwait(&worker->claims.room_come, &worker->lock, &at) != ETIMEDOUT)
         ;
-    go_on = !worker->end.stopping;
-    pthread_mutex_unlock(&worker->lock);
-    return go_on;
+    return !worker->end.stopping;
 }
 
 static void push(struct worker *worker, struct run *run)
@@ -319,7 +313,7 @@ void worker_answered(void *ctx, const struct report *reports, const struct repor
 {
     struct worker *worker = ctx;
 
-    pthread_mutex_lock(&worker->lock);
+    LOCKED(&worker->lock);
     for (uint32_t i = 0; i < count; i++) {
         if (!entries[i].final)
             obey((struct run *)entries[i].task, &results[i]);
@@ -338,5 +332,4 @@ void worker_answered(void *ctx, const struct report *reports, const struct repor
     }
     if (worker->end.stopping)
         pthread_cond_broadcast(&worker->end.calm);
-    pthread_mutex_unlock(&worker->lock);
 }

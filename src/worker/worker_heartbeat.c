@@ -5,24 +5,11 @@
 #include <time.h>
 
 #include "base/clock.h"
+#include "base/thread.h"
 #include "worker/worker_int.h"
 
 #define BEAT_HOLDING_MS 2000 /* with tasks in hand: how late a cancel may be seen */
 #define HEARTBEAT_MS_MIN 20 /* also between two of them, however many tasks stop */
-
-struct timespec worker_until(int64_t wait_ms)
-{
-    struct timespec at;
-
-    clock_gettime(CLOCK_MONOTONIC, &at);
-    at.tv_sec += (time_t)(wait_ms / 1000);
-    at.tv_nsec += (long)(wait_ms % 1000) * 1000000;
-    if (at.tv_nsec >= 1000000000) {
-        at.tv_sec++;
-        at.tv_nsec -= 1000000000;
-    }
-    return at;
-}
 
 /* ---- registering ---- */
 
@@ -64,12 +51,9 @@ out:
 
 uint64_t worker_registrations(struct worker *worker)
 {
-    uint64_t count;
+    LOCKED(&worker->beats.registering);
 
-    pthread_mutex_lock(&worker->beats.registering);
-    count = worker->beats.registrations;
-    pthread_mutex_unlock(&worker->beats.registering);
-    return count;
+    return worker->beats.registrations;
 }
 
 int worker_unknown(void *ctx)
@@ -112,7 +96,7 @@ static bool beat_reserve(struct beat *beat, uint32_t count)
 
 static void wait_step(struct worker *worker, int64_t step_ms, bool soon)
 {
-    struct timespec at = worker_until(step_ms);
+    struct timespec at = thread_deadline(step_ms * CLOCK_MS_US);
 
     while (!worker->beats.over && !(soon && worker->beats.soon) &&
            pthread_cond_timedwait(&worker->beats.due, &worker->lock, &at) != ETIMEDOUT)
@@ -143,7 +127,7 @@ static bool beat_wait(struct worker *worker, struct beat *beat, int64_t wait_ms)
 {
     bool go_on;
 
-    pthread_mutex_lock(&worker->lock);
+    LOCKED(&worker->lock);
     wait_for_beat(worker, wait_ms);
     go_on = !worker->beats.over;
     beat->count = 0;
@@ -157,7 +141,6 @@ static bool beat_wait(struct worker *worker, struct beat *beat, int64_t wait_ms)
         }
         beat->count = worker->runs.held_count;
     }
-    pthread_mutex_unlock(&worker->lock);
     return go_on;
 }
 

@@ -200,6 +200,5 @@ int worker_register(struct worker *worker, uint64_t seen, struct err *err);
 uint64_t worker_registrations(struct worker *worker);
 int worker_unknown(void *worker); /* the source does not know us: registers again */
 void *worker_heartbeat_main(void *worker);
-struct timespec worker_until(int64_t wait_ms); /* for the conditions, which use CLOCK_MONOTONIC */
 
 #endif

@@ -6,6 +6,7 @@
  * them. What kills at once is alone then, and neighbours that run shorter than that do not become
  * poison with it (C6, F-H2). Commands have processes of their own and need none of this. */
 #include "base/clock.h"
+#include "base/thread.h"
 #include "worker/process/control_line.h"
 #include "worker/worker_int.h"
 
@@ -16,7 +17,7 @@
 
 static void wait_some(struct worker *worker)
 {
-    struct timespec at = worker_until(LOOK_MS);
+    struct timespec at = thread_deadline(LOOK_MS * CLOCK_MS_US);
 
     pthread_cond_timedwait(&worker->suspects.start_come, &worker->lock, &at);
 }
@@ -50,7 +51,7 @@ static bool take_turn(struct worker *worker, struct run *run)
     struct slot *slot = run->slot;
     bool go_on;
 
-    pthread_mutex_lock(&worker->lock);
+    LOCKED(&worker->lock);
     while (worker->suspects.count > 0 && goes_on(worker, run) &&
            clock_boot_us() - worker->suspects.since_us < alone_us(worker, run))
         wait_some(worker);
@@ -62,7 +63,6 @@ static bool take_turn(struct worker *worker, struct run *run)
         worker->suspects.last_count += slot->suspect_last;
         worker->suspects.since_us = clock_boot_us();
     }
-    pthread_mutex_unlock(&worker->lock);
     return go_on;
 }
 
@@ -74,13 +74,12 @@ static bool store_start(struct worker *worker, struct run *run)
 
     run->task.start_awaited = true;
     reporter_add(worker->reporter, &run->task, &started, false, true);
-    pthread_mutex_lock(&worker->lock);
+    LOCKED(&worker->lock);
     while (!run->start_stored && goes_on(worker, run))
         wait_some(worker);
     go_on = goes_on(worker, run);
     if (run->slot->suspect)
         worker->suspects.since_us = clock_boot_us(); /* it begins only now */
-    pthread_mutex_unlock(&worker->lock);
     return go_on;
 }
 
@@ -102,10 +101,9 @@ void worker_suspect_end(struct slot *slot)
 
     if (!slot->suspect)
         return;
-    pthread_mutex_lock(&worker->lock);
+    LOCKED(&worker->lock);
     worker->suspects.count--;
     worker->suspects.last_count -= slot->suspect_last;
     slot->suspect = slot->suspect_last = false;
     pthread_cond_broadcast(&worker->suspects.start_come);
-    pthread_mutex_unlock(&worker->lock);
 }

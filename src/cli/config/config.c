@@ -104,7 +104,6 @@ struct str config_database_url(const struct config_inputs *inputs, struct arena 
     struct str password = database_part(inputs, "PASSWORD");
     BUF_AUTO struct buf url = BUF_INIT(CONFIG_TEXT_BYTES_MAX);
     bool is_ipv6 = host.data && memchr(host.data, ':', host.len);
-    struct str copy;
 
     if (!host.data && !name.data)
         return STR_NONE;
@@ -124,8 +123,7 @@ struct str config_database_url(const struct config_inputs *inputs, struct arena 
         buf_format(&url, ":" STR_FMT, STR_ARG(port));
     buf_byte(&url, '/');
     config_append_encoded(&url, name);
-    copy = url.failed ? STR_NONE : arena_str(arena, buf_view(&url));
-    return copy;
+    return url.failed ? STR_NONE : arena_str(arena, buf_view(&url));
 }
 
 /* PERDURA_STORE is meant for this program and wins over DATABASE_URL, which wins over DB_*. */

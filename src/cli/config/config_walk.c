@@ -206,15 +206,13 @@ static struct str scalar_json(struct walk *walk, const yaml_node_t *node)
 {
     BUF_AUTO struct buf json = BUF_INIT(8 * CONFIG_TEXT_BYTES_MAX);
     struct str text = scalar_text(node);
-    struct str copy;
 
     if (is_null(node))
         return STR("null");
     if (is_plain(node) && json_check(text, NULL, NULL) == 0)
         return arena_str(&walk->config->arena, text);
     json_write_string(&json, text);
-    copy = json.failed ? STR_NONE : arena_str(&walk->config->arena, buf_view(&json));
-    return copy;
+    return json.failed ? STR_NONE : arena_str(&walk->config->arena, buf_view(&json));
 }
 
 static int set_metadata(struct walk *walk, const yaml_node_t *node,

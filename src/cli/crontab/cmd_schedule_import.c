@@ -88,13 +88,11 @@ static struct str own_path(struct arena *arena)
 static struct str handlers_text(struct call *call)
 {
     BUF_AUTO struct buf out = BUF_INIT(2 * PATH_MAX);
-    struct str copy;
 
     buf_text(&out, "handlers:\n  - type: " IMPORT_TASK_TYPE "\n    command: [");
     json_write_string(&out, own_path(&call->arena));
     buf_text(&out, ", \"exec-cron\"]\n");
-    copy = arena_str(&call->arena, buf_view(&out));
-    return copy;
+    return arena_str(&call->arena, buf_view(&out));
 }
 
 static void print_summary(struct import *import)

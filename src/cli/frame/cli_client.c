@@ -217,13 +217,11 @@ int client_get(struct client *client, struct str path, struct str *reply)
 struct str client_path(struct call *call, const char *before, struct str name, const char *after)
 {
     BUF_AUTO struct buf path = BUF_INIT(PATH_BYTES_MAX);
-    struct str copy;
 
     buf_text(&path, before);
     command_write_escaped(&path, name);
     buf_text(&path, after);
-    copy = path.failed ? STR("/") : arena_str(&call->arena, buf_view(&path));
-    return copy;
+    return path.failed ? STR("/") : arena_str(&call->arena, buf_view(&path));
 }
 
 int client_check_task_id(struct call *call, struct str id)

@@ -111,7 +111,6 @@ static struct str as_list(struct call *call, struct str value)
     BUF_AUTO struct buf out = BUF_INIT(CELL_BYTES_MAX);
     struct json_iter iter;
     struct str element;
-    struct str copy;
 
     if (json_kind(value) != JSON_ARRAY)
         return as_text(call, value);
@@ -121,8 +120,7 @@ static struct str as_list(struct call *call, struct str value)
             buf_byte(&out, ',');
         buf_str(&out, as_text(call, element));
     }
-    copy = arena_str(&call->arena, buf_view(&out));
-    return copy;
+    return arena_str(&call->arena, buf_view(&out));
 }
 
 /* "/s", "/10s", "/h": as people write it, where it is a whole number of some unit. */

@@ -76,12 +76,10 @@ static struct str since_text(struct call *call)
 {
     char since[CLOCK_TEXT_BYTES];
     BUF_AUTO struct buf out = BUF_INIT(256);
-    struct str copy;
 
     clock_format(call_time_us(call, "since", 0), since);
     command_write_escaped(&out, str_of(since));
-    copy = arena_str(&call->arena, buf_view(&out));
-    return copy;
+    return arena_str(&call->arena, buf_view(&out));
 }
 
 static int print_stats(struct client *client, struct str job_id)

@@ -230,14 +230,12 @@ static void tell_silence(struct top *top)
 static bool draw(struct top *top)
 {
     BUF_AUTO struct buf frame = BUF_INIT(FRAME_BYTES_MAX);
-    bool drawn;
 
     tell_silence(top);
     top->view.rows = top->screen.rows;
     top->view.columns = top->screen.columns;
     top_view_draw(&top->view, &top->snapshot, TOP_LINE_END, &frame);
-    drawn = top_screen_show(&top->screen, buf_view(&frame));
-    return drawn;
+    return top_screen_show(&top->screen, buf_view(&frame));
 }
 
 static int64_t wait_ms(struct top *top)

@@ -1,6 +1,8 @@
 /* A mutex, a condition and a descriptor around top_fetch_do. See top_asker.h. */
 #include "cli/top/top_asker.h"
 
+#include "base/thread.h"
+
 #include <errno.h>
 #include <pthread.h>
 #include <stdlib.h>
@@ -82,11 +84,10 @@ bool top_asker_give(struct top_asker *asker, const struct top_job *job)
     if (asker->busy)
         return false;
     asker->busy = true;
-    pthread_mutex_lock(&asker->mutex);
+    LOCKED(&asker->mutex);
     asker->job = *job;
     asker->has_job = true;
     pthread_cond_signal(&asker->given);
-    pthread_mutex_unlock(&asker->mutex);
     return true;
 }
 

@@ -176,11 +176,9 @@ enum top_event top_screen_wait(struct top_screen *screen, int64_t wait_ms, int a
 bool top_screen_show(struct top_screen *screen, struct str frame)
 {
     BUF_AUTO struct buf text = BUF_INIT(FRAME_BYTES_MAX);
-    bool shown;
 
     buf_text(&text, screen->stale ? "\033[2J\033[H\033[K" : "\033[H\033[K");
     buf_str(&text, frame);
     screen->stale = false;
-    shown = text.failed || write_all(screen->out_fd, buf_view(&text));
-    return shown;
+    return text.failed || write_all(screen->out_fd, buf_view(&text));
 }

@@ -2,6 +2,7 @@
  * part after the other until one of them knows the task. Any thread: parts answer on their own.
  * What goes to several at once is in routes_spread.c, claims in routes_claim.c. */
 #include "base/hash.h"
+#include "base/thread.h"
 #include "engine/engine_state.h"
 #include "engine/stores/routes_front.h"
 #include "engine/stores/routes_int.h"
@@ -199,12 +200,9 @@ static const struct uuid *task_of(const struct request *request)
 
 static bool call_is_over(struct call *call)
 {
-    bool over;
+    LOCKED(&call->routes->mutex);
 
-    pthread_mutex_lock(&call->routes->mutex);
-    over = call->forgotten;
-    pthread_mutex_unlock(&call->routes->mutex);
-    return over;
+    return call->forgotten;
 }
 
 /* One part after the other, until one knows the task. */

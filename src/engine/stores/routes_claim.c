@@ -3,6 +3,7 @@
  * used. Then the claim waits in all of them at once, in shares; the first that brings something is
  * answered, the others are dropped, and what they bring all the same is released: no attempt is
  * used up, and no claim waits for a part that hangs. Any thread. */
+#include "base/thread.h"
 #include "engine/engine_state.h"
 #include "engine/stores/routes_int.h"
 
@@ -17,13 +18,12 @@ void call_park(struct call *call)
 {
     struct routes *routes = call->routes;
 
-    pthread_mutex_lock(&routes->mutex);
+    LOCKED(&routes->mutex);
     call->next = routes->waiting;
     call->link = &routes->waiting;
     if (call->next)
         call->next->link = &call->next;
     routes->waiting = call;
-    pthread_mutex_unlock(&routes->mutex);
 }
 
 static void unlink_call(struct call *call)
@@ -36,14 +36,11 @@ static void unlink_call(struct call *call)
 
 bool call_unpark(struct call *call)
 {
-    bool forgotten;
+    LOCKED(&call->routes->mutex);
 
-    pthread_mutex_lock(&call->routes->mutex);
     if (call->link)
         unlink_call(call);
-    forgotten = call->forgotten;
-    pthread_mutex_unlock(&call->routes->mutex);
-    return forgotten;
+    return call->forgotten;
 }
 
 /* ---- a claim that is over: its caller is answered, its shares are let go ---- */

@@ -3,6 +3,7 @@
  * and an error where the caller relies on it (one queue, a purge). Runs on the thread that brings
  * the last share. */
 #include "engine/stores/routes_int.h"
+#include "base/thread.h"
 #include "engine/figures/stats.h"
 
 #include <stddef.h>
@@ -118,11 +119,10 @@ static int64_t count_waiting_claims(struct routes *routes)
 {
     int64_t count = 0;
 
-    pthread_mutex_lock(&routes->mutex);
+    LOCKED(&routes->mutex);
     for (const struct call *call = routes->waiting; call; call = call->next)
         count += call->request->kind == REQUEST_CLAIM && call->wait_ms > 0 &&
                  (call->spread || !(call->mask & (call->mask - 1)));
-    pthread_mutex_unlock(&routes->mutex);
     return count;
 }
 

@@ -4,6 +4,8 @@
  * come on several threads. */
 #include "engine/tasks/declined.h"
 
+#include "base/thread.h"
+
 #include <pthread.h>
 #include <stdatomic.h>
 #include <stdlib.h>
@@ -116,7 +118,7 @@ void declined_note(struct declined *declined, struct str worker, struct str type
 {
     struct entry *entry;
 
-    pthread_mutex_lock(&declined->mutex);
+    LOCKED(&declined->mutex);
     entry = find_or_add(declined, worker, type);
     if (entry && (no_handler || goes_round(entry, task_id, now_us))) {
         entry->pause_us = entry->pause_us ? 2 * entry->pause_us : PAUSE_FIRST_US;
@@ -124,21 +126,17 @@ void declined_note(struct declined *declined, struct str worker, struct str type
             entry->pause_us = PAUSE_MAX_US;
         entry->until_us = now_us + entry->pause_us;
     }
-    pthread_mutex_unlock(&declined->mutex);
 }
 
 bool declined_has(struct declined *declined, struct str worker, struct str type, int64_t now_us)
 {
     const struct entry *entry;
-    bool has;
 
     if (atomic_load(&declined->count) == 0)
         return false;
-    pthread_mutex_lock(&declined->mutex);
+    LOCKED(&declined->mutex);
     entry = find(declined, worker, type);
-    has = entry && entry->until_us > now_us;
-    pthread_mutex_unlock(&declined->mutex);
-    return has;
+    return entry && entry->until_us > now_us;
 }
 
 uint32_t declined_types(struct declined *declined, struct str worker, int64_t now_us,
@@ -149,7 +147,7 @@ uint32_t declined_types(struct declined *declined, struct str worker, int64_t no
     *types = NULL;
     if (atomic_load(&declined->count) == 0)
         return 0;
-    pthread_mutex_lock(&declined->mutex);
+    LOCKED(&declined->mutex);
     for (uint32_t i = 0; i < declined->count; i++) {
         const struct entry *entry = declined->entries[i];
 
@@ -160,7 +158,6 @@ uint32_t declined_types(struct declined *declined, struct str worker, int64_t no
         if (*types)
             (*types)[count++] = arena_str(arena, entry->type);
     }
-    pthread_mutex_unlock(&declined->mutex);
     return count;
 }
 
@@ -170,7 +167,7 @@ void declined_forget(struct declined *declined, struct str worker)
 
     if (atomic_load(&declined->count) == 0)
         return;
-    pthread_mutex_lock(&declined->mutex);
+    LOCKED(&declined->mutex);
     for (uint32_t i = 0; i < declined->count; i++) {
         if (str_eq(declined->entries[i]->worker, worker))
             free(declined->entries[i]);
@@ -178,5 +175,4 @@ void declined_forget(struct declined *declined, struct str worker)
             declined->entries[kept++] = declined->entries[i];
     }
     atomic_store(&declined->count, kept);
-    pthread_mutex_unlock(&declined->mutex);
 }

@@ -19,6 +19,7 @@
 #include <sys/wait.h>
 #include <unistd.h>
 
+#include "base/thread.h"
 #include "worker/process/process_spawner.h"
 
 #define HELLO_MS 30000      /* a machine that stalls starts programs slowly */
@@ -199,10 +200,9 @@ int spawner_ready(struct spawner *spawner, struct err *err)
 {
     int rc = 0;
 
-    pthread_mutex_lock(&spawner->lock);
+    LOCKED(&spawner->lock);
     if (spawner->socket < 0)
         rc = start(spawner, err);
-    pthread_mutex_unlock(&spawner->lock);
     return rc;
 }
 
@@ -275,18 +275,18 @@ void spawner_end_strays(struct spawner *spawner)
 {
     int quiet = 0;
 
-    pthread_mutex_lock(&spawner->lock);
+    LOCKED(&spawner->lock);
     for (int round = 0; adopts(spawner) && quiet < ROUNDS_QUIET && round < ROUNDS_MAX; round++) {
         quiet = kill_strays(spawner) ? quiet + 1 : 0;
         reap_strays(spawner);
         poll(NULL, 0, ROUND_MS);
     }
-    pthread_mutex_unlock(&spawner->lock);
 }
 
 void spawner_note_shim(struct spawner *spawner, pid_t shim, bool lives)
 {
-    pthread_mutex_lock(&spawner->lock);
+    LOCKED(&spawner->lock);
+
     if (lives && spawner->shims_count == spawner->shims_cap) {
         size_t cap = spawner->shims_cap + SHIMS_STEP;
         pid_t *more = realloc(spawner->shims, cap * sizeof *more);
@@ -299,7 +299,6 @@ void spawner_note_shim(struct spawner *spawner, pid_t shim, bool lives)
     for (size_t i = 0; !lives && i < spawner->shims_count; i++)
         if (spawner->shims[i] == shim)
             spawner->shims[i--] = spawner->shims[--spawner->shims_count];
-    pthread_mutex_unlock(&spawner->lock);
 }
 
 /* ---- requests ---- */
@@ -346,7 +345,7 @@ int spawner_start(struct spawner *spawner, const int fds[SHIM_FD_COUNT], struct 
     bool sent;
     int rc = 0;
 
-    pthread_mutex_lock(&spawner->lock);
+    LOCKED(&spawner->lock);
     reap_strays(spawner);
     sent = spawner->socket >= 0 && send_request(spawner->socket, fds);
     if (!sent && (spawner->socket < 0 || errno == EPIPE || errno == ECONNRESET)) {
@@ -355,7 +354,6 @@ int spawner_start(struct spawner *spawner, const int fds[SHIM_FD_COUNT], struct 
     }
     if (!sent && rc == 0)
         rc = err_set(err, ERR_UNAVAILABLE, "Cannot start a process: %s.", strerror(errno));
-    pthread_mutex_unlock(&spawner->lock);
     return rc;
 }
 

@@ -2,6 +2,7 @@
 
 #include "base/gate.h"
 #include "base/json.h"
+#include "base/thread.h"
 #include "core/render.h"
 
 #include <pthread.h>
@@ -26,12 +27,9 @@ static struct source_local *local_of(struct source *source)
 /* The id may change when the worker registers again. */
 static struct str current_id(struct source_local *local, struct arena *arena)
 {
-    struct str id;
+    LOCKED(&local->mutex);
 
-    pthread_mutex_lock(&local->mutex);
-    id = arena_str(arena, str_of(local->id));
-    pthread_mutex_unlock(&local->mutex);
-    return id;
+    return arena_str(arena, str_of(local->id));
 }
 
 static int local_register(struct source *source, const struct source_worker *worker,
@@ -297,11 +295,10 @@ static void local_interrupt(struct source *source)
 {
     struct source_local *local = local_of(source);
 
-    pthread_mutex_lock(&local->mutex);
+    LOCKED(&local->mutex);
     local->interrupted = true;
     if (local->waiting)
         engine_forget(local->engine, REQUEST_CLAIM, &local->waiting->base);
-    pthread_mutex_unlock(&local->mutex);
 }
 
 static void local_free(struct source *source)

@@ -5,6 +5,7 @@
 #include <pthread.h>
 #include <unistd.h>
 
+#include "base/thread.h"
 #include "core/bounds.h"
 #include "core/task/task.h"
 #include "core/task/worker_id.h"
@@ -96,7 +97,7 @@ static int keep_registration(struct source_remote *remote, const struct source_w
 {
     bool failed;
 
-    pthread_mutex_lock(&remote->lock);
+    LOCKED(&remote->lock);
     arena_reset(&remote->arena);
     remote->id = arena_str(&remote->arena, id);
     buf_reset(&remote->queues);
@@ -105,7 +106,6 @@ static int keep_registration(struct source_remote *remote, const struct source_w
     if (worker->types_count) /* an empty list would mean: what it registered */
         remote_write_strings(&remote->types, worker->types, worker->types_count);
     failed = !remote->id.data || remote->queues.failed || remote->types.failed;
-    pthread_mutex_unlock(&remote->lock);
     return failed ? err_no_memory(err) : 0;
 }
 

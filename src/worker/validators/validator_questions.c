@@ -1,10 +1,10 @@
 #include "worker/validators/validator_questions.h"
 
 #include "base/clock.h"
+#include "base/thread.h"
 #include "worker/validators/validators.h"
 
 #include <pthread.h>
-#include <signal.h>
 #include <stdlib.h>
 #include <sys/eventfd.h>
 #include <unistd.h>
@@ -30,7 +30,7 @@ static struct recovery_question *take(struct validator_questions *questions)
 {
     struct recovery_question *question;
 
-    pthread_mutex_lock(&questions->mutex);
+    LOCKED(&questions->mutex);
     while (!questions->first && !questions->stopping)
         pthread_cond_wait(&questions->come, &questions->mutex);
     question = questions->first;
@@ -40,7 +40,6 @@ static struct recovery_question *take(struct validator_questions *questions)
     }
     if (!questions->first)
         questions->last = NULL;
-    pthread_mutex_unlock(&questions->mutex);
     return question;
 }
 
@@ -74,17 +73,10 @@ static void *run(void *ctx)
 
 static int start_thread(struct validator_questions *questions, struct err *err)
 {
-    sigset_t all, before;
-    int rc;
-
-    sigfillset(&all);
-    pthread_sigmask(SIG_SETMASK, &all, &before);
-    rc = pthread_create(&questions->thread, NULL, run, questions);
-    pthread_sigmask(SIG_SETMASK, &before, NULL);
-    if (rc != 0)
-        return err_set(err, ERR_MEMORY, "cannot start the thread for questions to validators");
-    questions->runs = true;
-    return 0;
+    questions->runs = thread_start(&questions->thread, 0, run, questions) == 0;
+    return questions->runs ? 0
+                           : err_set(err, ERR_MEMORY, "cannot start the thread for questions to "
+                                     "validators");
 }
 
 struct validator_questions *validator_questions_start(const struct settings *settings,
@@ -124,7 +116,7 @@ bool validator_questions_ask(void *ctx, struct recovery_question *question)
     question->next = NULL;
     question->asked = question->valid = false;
     question->came_us = clock_boot_us();
-    pthread_mutex_lock(&questions->mutex);
+    LOCKED(&questions->mutex);
     taken = !questions->stopping && questions->count < WAITING_MAX;
     if (taken) {
         if (questions->last)
@@ -135,7 +127,6 @@ bool validator_questions_ask(void *ctx, struct recovery_question *question)
         questions->count++;
         pthread_cond_signal(&questions->come);
     }
-    pthread_mutex_unlock(&questions->mutex);
     return taken;
 }
 

@@ -3,10 +3,10 @@
 #include "worker/validators/validators.h"
 
 #include "base/fault.h"
+#include "base/thread.h"
 #include "core/render.h"
 
 #include <pthread.h>
-#include <signal.h>
 #include <stdlib.h>
 #include <sys/eventfd.h>
 #include <time.h>
@@ -97,19 +97,12 @@ static void rest_until(struct validators *validators, int64_t until_us)
 
     if (wait_us > SLEEP_US_MAX)
         wait_us = SLEEP_US_MAX;
-    clock_gettime(CLOCK_MONOTONIC, &deadline);
-    deadline.tv_sec += wait_us / CLOCK_SECOND_US;
-    deadline.tv_nsec += wait_us % CLOCK_SECOND_US * 1000;
-    if (deadline.tv_nsec >= 1000000000) {
-        deadline.tv_nsec -= 1000000000;
-        deadline.tv_sec++;
-    }
-    pthread_mutex_lock(&validators->mutex);
+    deadline = thread_deadline(wait_us);
+    LOCKED(&validators->mutex);
     while (wait_us > 0 && !validators->woken && !validators->stopping &&
            pthread_cond_timedwait(&validators->cond, &validators->mutex, &deadline) == 0)
         ;
     validators->woken = false;
-    pthread_mutex_unlock(&validators->mutex);
 }
 
 /* Here, while the queue and its store are there. */
@@ -169,17 +162,9 @@ static void *run(void *ctx)
 
 static int start_thread(struct validators *validators, struct err *err)
 {
-    sigset_t all, before;
-    int rc;
-
-    sigfillset(&all);
-    pthread_sigmask(SIG_SETMASK, &all, &before);
-    rc = pthread_create(&validators->thread, NULL, run, validators);
-    pthread_sigmask(SIG_SETMASK, &before, NULL);
-    if (rc != 0)
-        return err_set(err, ERR_MEMORY, "cannot start the thread for validators");
-    validators->runs = true;
-    return 0;
+    validators->runs = thread_start(&validators->thread, 0, run, validators) == 0;
+    return validators->runs ? 0
+                            : err_set(err, ERR_MEMORY, "cannot start the thread for validators");
 }
 
 void validators_configure(struct validators *validators, const struct settings *settings)
@@ -193,7 +178,6 @@ struct validators *validators_start(struct engine *engine, const struct settings
                                     const struct log *log, struct err *err)
 {
     struct validators *validators = calloc(1, sizeof *validators);
-    pthread_condattr_t attributes;
 
     if (!validators) {
         err_no_memory(err);
@@ -206,10 +190,7 @@ struct validators *validators_start(struct engine *engine, const struct settings
     validators->log = log;
     validators->wake_fd = eventfd(0, EFD_CLOEXEC | EFD_NONBLOCK);
     pthread_mutex_init(&validators->mutex, NULL);
-    pthread_condattr_init(&attributes);
-    pthread_condattr_setclock(&attributes, CLOCK_MONOTONIC);
-    pthread_cond_init(&validators->cond, &attributes);
-    pthread_condattr_destroy(&attributes);
+    thread_cond_init(&validators->cond);
     if (validators->wake_fd < 0)
         err_set(err, ERR_IO, "cannot make a descriptor for validators");
     if (validators->wake_fd < 0 || start_thread(validators, err) < 0) {
@@ -221,11 +202,11 @@ struct validators *validators_start(struct engine *engine, const struct settings
 
 static void tell(struct validators *validators, bool stop)
 {
-    pthread_mutex_lock(&validators->mutex);
+    LOCKED(&validators->mutex);
+
     validators->woken = true;
     validators->stopping |= stop;
     pthread_cond_signal(&validators->cond);
-    pthread_mutex_unlock(&validators->mutex);
 }
 
 void validators_wake(struct validators *validators)
