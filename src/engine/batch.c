@@ -120,9 +120,8 @@ int batch_recall(struct batch *batch, const struct uuid *ids, const int64_t *lea
     TRY(batch->store->verbs->held_recall(batch->store, ids, lease_tokens, count, &batch->arena,
                                          tasks, err));
     for (uint32_t i = 0; i < count; i++)
-        if (tasks[i] && !map_get(&batch->tasks, uuid_bytes(&tasks[i]->id)) &&
-            batch_adopt(batch, tasks[i], err) < 0)
-            return -(int)err->code;
+        if (tasks[i] && !map_get(&batch->tasks, uuid_bytes(&tasks[i]->id)))
+            TRY(batch_adopt(batch, tasks[i], err));
     return 0;
 }
 
@@ -144,9 +143,8 @@ int batch_prefetch(struct batch *batch, const struct uuid *ids, uint32_t count, 
     TRY(batch->store->verbs->tasks_load(batch->store, missing, missing_count, LOAD_SPEC,
                                         &batch->arena, tasks, err));
     for (uint32_t i = 0; i < missing_count; i++)
-        if (tasks[i] && !map_get(&batch->tasks, uuid_bytes(&tasks[i]->id)) &&
-            batch_adopt(batch, tasks[i], err) < 0)
-            return -(int)err->code;
+        if (tasks[i] && !map_get(&batch->tasks, uuid_bytes(&tasks[i]->id)))
+            TRY(batch_adopt(batch, tasks[i], err));
     return 0;
 }
 
@@ -406,10 +404,10 @@ static int write_tasks(struct batch *batch, struct err *err)
     fresh = put_fresh_first(batch, tasks);
     for (uint32_t i = 0; i < count; i++)
         by[i] = (int8_t)((int)tasks[i]->lease.held - (int)tasks[i]->row.held);
-    if ((fresh > 0 && verbs->tasks_insert(batch->store, tasks, fresh, err) < 0) ||
-        (count > fresh &&
-         verbs->tasks_save(batch->store, tasks + fresh, count - fresh, err) < 0))
-        return -(int)err->code;
+    if (fresh > 0)
+        TRY(verbs->tasks_insert(batch->store, tasks, fresh, err));
+    if (count > fresh)
+        TRY(verbs->tasks_save(batch->store, tasks + fresh, count - fresh, err));
     for (uint32_t i = 0; i < count; i++) {
         tasks[i]->mark = TASK_CLEAN;
         tasks[i]->execution_slot = 0;
@@ -433,27 +431,24 @@ int batch_flush(struct batch *batch, struct err *err)
         batch->changed.count || batch->logs.lines.count)
         batch->wrote = true;
     TRY(write_tasks(batch, err));
-    if (batch->events.count &&
-        verbs->events_insert(store, batch->events.items, batch->events.count, err) < 0)
-        return -(int)err->code;
-    if (batch->executions.count &&
-        verbs->executions_insert(store, batch->executions.items, batch->executions.count, err) < 0)
-        return -(int)err->code;
-    if (batch->changed.count &&
-        verbs->executions_save(store, batch->changed.items, batch->changed.count, err) < 0)
-        return -(int)err->code;
+    if (batch->events.count)
+        TRY(verbs->events_insert(store, batch->events.items, batch->events.count, err));
+    if (batch->executions.count)
+        TRY(verbs->executions_insert(store, batch->executions.items, batch->executions.count, err));
+    if (batch->changed.count)
+        TRY(verbs->executions_save(store, batch->changed.items, batch->changed.count, err));
     if (batch->logs.lines.count) {
         TRY(log_heads_ready(batch, err));
         TRY(verbs->logs_insert(store, batch->logs.lines.items, batch->logs.lines.count, err));
         log_heads_note(batch);
     }
-    if (batch->recoveries.made.count && verbs->recovery->put(store, batch->recoveries.made.items,
-                                                             batch->recoveries.made.count, err) < 0)
-        return -(int)err->code;
+    if (batch->recoveries.made.count)
+        TRY(verbs->recovery->put(store, batch->recoveries.made.items, batch->recoveries.made.count,
+                                 err));
     batch->wrote |= batch->recoveries.made.count > 0;
     batch->recoveries.made.count = 0;
-    if ((batch->plans.runs.count || batch->plans.jobs_ended) && jobs_flush(batch, err) < 0)
-        return -(int)err->code;
+    if (batch->plans.runs.count || batch->plans.jobs_ended)
+        TRY(jobs_flush(batch, err));
     batch->events.count = batch->executions.count = batch->changed.count = batch->logs.lines.count =
         0;
     return 0;

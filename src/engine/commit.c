@@ -110,8 +110,8 @@ static int renew_claimers(struct batch *batch, struct request *list, struct err 
                 ? workers_get(batch->engine, ((struct claim_request *)at)->worker_id)
                 : NULL;
 
-        if (worker && workers_renew(batch, worker, err) < 0)
-            return -(int)err->code;
+        if (worker)
+            TRY(workers_renew(batch, worker, err));
     }
     return 0;
 }
@@ -156,13 +156,13 @@ static void pass_points(const char *when, const struct request *list)
 /* In the first transaction after a failed one. */
 static int refresh(struct engine *engine, struct err *err)
 {
-    if (engine->store->shared && engine->nodes.stale && engine_reload(engine, err) < 0)
-        return -(int)err->code;
+    if (engine->store->shared && engine->nodes.stale)
+        TRY(engine_reload(engine, err));
     engine->nodes.stale = false;
     if (engine->nodes.reconnects == engine->store->reconnects)
         return 0;
-    if (engine->store->shared && engine_read_lease_base(engine, err) < 0)
-        return -(int)err->code;
+    if (engine->store->shared)
+        TRY(engine_read_lease_base(engine, err));
     engine->nodes.reconnects = engine->store->reconnects;
     if (!is_main(engine))
         return 0;

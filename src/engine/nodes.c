@@ -217,9 +217,8 @@ int nodes_follow(struct batch *batch, struct err *err)
         if (engine->waiting.claims_first)
             heat_all(batch);
     }
-    if (engine->nodes.look_at_waits && map_count(&engine->waiting.waits) > 0 &&
-        waits_look(batch, err) < 0)
-        return -(int)err->code;
+    if (engine->nodes.look_at_waits && map_count(&engine->waiting.waits) > 0)
+        TRY(waits_look(batch, err));
     engine->nodes.look_at_waits = false;
     if (!engine->nodes.reload_queues)
         return 0;

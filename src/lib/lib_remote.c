@@ -353,9 +353,8 @@ static int remote_heartbeat(struct pd *pd, struct str worker_id, struct arena *a
         return rc;
     if (!reply.data || json_kind(reply) != JSON_OBJECT)
         return not_understood(err);
-    *ids = TRY_MEMORY(arena_alloc_array(arena,
-                                        count_ids(reply, "cancel") + count_ids(reply, "pause"),
-        sizeof **ids));
+    *ids = TRY_MEMORY(arena_alloc_array(
+        arena, count_ids(reply, "cancel") + count_ids(reply, "pause"), sizeof **ids));
     rc = read_ids(reply, "cancel", *ids, count, err);
     return rc < 0 ? rc : read_ids(reply, "pause", *ids, count, err);
 }

@@ -295,16 +295,15 @@ static int write_words(struct buf *out, const struct pd_task_spec *spec, struct 
     static const char *const uniques[] = {"forever", "ended"};
     static const char *const unsatisfied[] = {"cancel", "fail", "run"};
 
-    if (spec->retry_policy &&
-        write_word(out, "retry_policy", policies, COUNT(policies),
-                   (unsigned)spec->retry_policy - 1, err) < 0)
-        return -(int)err->code;
-    if (spec->unique_until && write_word(out, "unique_until", uniques, COUNT(uniques),
-                                         (unsigned)spec->unique_until, err) < 0)
-        return -(int)err->code;
-    if (spec->on_unsatisfied && write_word(out, "on_unsatisfied", unsatisfied, COUNT(unsatisfied),
-                                           (unsigned)spec->on_unsatisfied, err) < 0)
-        return -(int)err->code;
+    if (spec->retry_policy)
+        TRY(write_word(out, "retry_policy", policies, COUNT(policies),
+                       (unsigned)spec->retry_policy - 1, err));
+    if (spec->unique_until)
+        TRY(write_word(out, "unique_until", uniques, COUNT(uniques), (unsigned)spec->unique_until,
+                       err));
+    if (spec->on_unsatisfied)
+        TRY(write_word(out, "on_unsatisfied", unsatisfied, COUNT(unsatisfied),
+                       (unsigned)spec->on_unsatisfied, err));
     return 0;
 }
 
@@ -330,8 +329,8 @@ int lib_write_specs(struct buf *out, const struct pd_task_spec *specs, uint32_t 
 {
     struct err cause = {0};
 
-    if (count == 1 && write_spec(out, specs, err) < 0)
-        return -(int)err->code;
+    if (count == 1)
+        TRY(write_spec(out, specs, err));
     for (uint32_t i = 0; count > 1 && i < count; i++) {
         buf_byte(out, i ? ',' : '[');
         if (write_spec(out, &specs[i], &cause) < 0)

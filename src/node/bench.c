@@ -118,8 +118,7 @@ static int measure_singles(struct bench *bench, int64_t tasks)
     for (uint32_t i = 0; i < count; i++) {
         int64_t one_us = clock_boot_us();
 
-        if (enqueue(bench, 1) < 0)
-            return -(int)bench->err->code;
+        TRY(enqueue(bench, 1));
         bench->samples_us[i] = clock_boot_us() - one_us;
     }
     add_row(bench, "enqueue, one by one", 1, count, clock_boot_us() - began_us, count);
@@ -132,8 +131,7 @@ static int drain(struct bench *bench, uint32_t batch, int64_t *drained)
 
     *drained = 0;
     do {
-        if (work(bench, batch, &done) < 0)
-            return -(int)bench->err->code;
+        TRY(work(bench, batch, &done));
         *drained += done;
     } while (done > 0);
     return 0;
@@ -145,11 +143,9 @@ static int measure_batch(struct bench *bench, uint32_t batch, int64_t tasks)
     int64_t began_us = clock_boot_us(), middle_us, ended_us, drained;
 
     for (int64_t left = tasks; left > 0; left -= batch)
-        if (enqueue(bench, (uint32_t)(left < batch ? left : batch)) < 0)
-            return -(int)bench->err->code;
+        TRY(enqueue(bench, (uint32_t)(left < batch ? left : batch)));
     middle_us = clock_boot_us();
-    if (drain(bench, batch > 1000 ? 1000 : batch, &drained) < 0)
-        return -(int)bench->err->code;
+    TRY(drain(bench, batch > 1000 ? 1000 : batch, &drained));
     ended_us = clock_boot_us();
     add_row(bench, "enqueue, in batches", batch, tasks, middle_us - began_us, 0);
     add_row(bench, "claim, start, complete", batch, drained, ended_us - middle_us, 0);
@@ -165,8 +161,8 @@ static int measure(struct bench *bench, const struct bench_request *request,
 
     if (step)
         step(step_ctx, "enqueue, one by one");
-    if (measure_singles(bench, request->tasks) < 0 || drain(bench, 1000, &drained) < 0)
-        return -(int)bench->err->code;
+    TRY(measure_singles(bench, request->tasks));
+    TRY(drain(bench, 1000, &drained));
     for (size_t i = 0; i < sizeof sizes / sizeof sizes[0]; i++) {
         uint32_t batch = request->batch ? (uint32_t)request->batch : sizes[i];
         int64_t tasks = batch == 1 && request->tasks > LIVES_ONE_MAX ? LIVES_ONE_MAX
@@ -176,8 +172,7 @@ static int measure(struct bench *bench, const struct bench_request *request,
         snprintf(name, sizeof name, "whole life in batches of %u", batch);
         if (step)
             step(step_ctx, name);
-        if (measure_batch(bench, batch, tasks) < 0)
-            return -(int)bench->err->code;
+        TRY(measure_batch(bench, batch, tasks));
         if (request->batch)
             break;
     }

@@ -154,8 +154,8 @@ static int require_empty(struct copy *copy, struct err *err)
 
         if (table->shared_only && !copy->to->shared)
             continue;
-        if (table->first && copy->to->verbs->copy->clear(copy->to, table, err) < 0)
-            return -(int)err->code;
+        if (table->first)
+            TRY(copy->to->verbs->copy->clear(copy->to, table, err));
         TRY(copy->to->verbs->copy->count(copy->to, table, &rows, err));
         if (rows > 0)
             return err_set(err, ERR_CONFLICT, "the target is not empty (%lld rows in %s); give a "
@@ -278,8 +278,8 @@ static int move_tables(struct copy *copy, struct place *place, struct err *err)
     if (place->table == copy_tables_count)
         return 0;
     while (place->table < copy_tables_count) {
-        if (copy_has(copy, &copy_tables[place->table]) && move_table(copy, place, err) < 0)
-            return -(int)err->code;
+        if (copy_has(copy, &copy_tables[place->table]))
+            TRY(move_table(copy, place, err));
         place->table++;
         place->has_key = false;
     }

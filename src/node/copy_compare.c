@@ -55,9 +55,8 @@ static int add_row(const struct copy_table *table, const struct copy_value *row,
 {
     buf_reset(bytes);
     for (uint32_t i = 0; i < table->columns_count; i++)
-        if (!(table->columns[i].flags & COPY_DERIVED) &&
-            put_value(bytes, &table->columns[i], &row[i], err) < 0)
-            return -(int)err->code;
+        if (!(table->columns[i].flags & COPY_DERIVED))
+            TRY(put_value(bytes, &table->columns[i], &row[i], err));
     if (bytes->failed)
         return err_set(err, ERR_MEMORY, "out of memory for a row of %s", table->name);
     *hash += hash_bytes64(bytes->data, bytes->len, 0);

@@ -247,8 +247,8 @@ static int configure_pool(struct node *node, const struct settings *settings, st
 
     if (!node->worker)
         return start_workers(node, settings, err);
-    if (settings != node->settings && pool_rules(node, settings, &rules, err) < 0)
-        return -(int)err->code;
+    if (settings != node->settings)
+        TRY(pool_rules(node, settings, &rules, err));
     return worker_configure(node->worker, &rules, err);
 }
 
@@ -409,8 +409,8 @@ static int start(struct node *node, struct err *err)
     TRY(serve_stores_start_helpers(&node->stores, err));
     TRY(start_questions(node, err));
     TRY(start_server(node, err));
-    if (node->settings->demo && demo_enqueue(node->engine, node->settings, err) < 0)
-        return -(int)err->code;
+    if (node->settings->demo)
+        TRY(demo_enqueue(node->engine, node->settings, err));
     return start_workers(node, node->settings, err);
 }
 

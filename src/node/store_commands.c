@@ -143,16 +143,15 @@ int node_migrate(const struct settings *settings, const struct migrate_request *
     TRY(list_migrations(settings->store, NULL, arena, &before, err));
     if (request->action == MIGRATE_UP) {
         steps = steps_to(&before, request->target, true);
-        if ((steps > 0 || any_differs(&before)) &&
-            store_migrate_up(settings->store, steps, &done, err) < 0)
-            return -(int)err->code;
+        if (steps > 0 || any_differs(&before))
+            TRY(store_migrate_up(settings->store, steps, &done, err));
     }
     if (request->action == MIGRATE_DOWN) {
         steps = request->target < 0 ? 1 : steps_to(&before, request->target, false);
         if (!request->lose_data)
             TRY(check_losses(&before, steps, err));
-        if (steps > 0 && store_migrate_down(settings->store, steps, &done, err) < 0)
-            return -(int)err->code;
+        if (steps > 0)
+            TRY(store_migrate_down(settings->store, steps, &done, err));
     }
     return list_migrations(settings->store, &before, arena, report, err);
 }

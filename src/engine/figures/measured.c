@@ -221,8 +221,8 @@ static int flush(struct batch *batch, struct err *err)
     *hours->sending = (struct measured_categories){0};
     for (uint32_t i = 0; i < atomic_load(&engine->writers.count); i++)
         measures_read_categories(engine->writers.all[i]->figures.measures, hours->sending);
-    if (hour_us != hours->hour_us && begin_hour(batch, hour_us, err) < 0)
-        return -(int)err->code;
+    if (hour_us != hours->hour_us)
+        TRY(begin_hour(batch, hour_us, err));
     count = changed_hours(hours, rows);
     batch->measured.hours_written = true;
     batch->wrote |= count > 0;

@@ -132,8 +132,8 @@ int stats_apply(struct batch *batch, struct request *base)
     struct engine *engine = batch->engine;
     struct err *err = &request->base.err;
 
-    if (!request->brief && load_counts(batch, request) < 0)
-        return -(int)err->code;
+    if (!request->brief)
+        TRY(load_counts(batch, request));
     request->stats = engine->figures.stats;
     request->stats.workers = 0;
     request->stats.storage_full = batch->store->full;

@@ -66,9 +66,8 @@ static int is_needed(struct batch *batch, const struct task *task, bool *needed,
     struct task *relative = NULL;
 
     *needed = true;
-    if (!uuid_is_nil(&task->spec.origin.parent_id) &&
-        batch_task(batch, &task->spec.origin.parent_id, &relative, err) < 0)
-        return -(int)err->code;
+    if (!uuid_is_nil(&task->spec.origin.parent_id))
+        TRY(batch_task(batch, &task->spec.origin.parent_id, &relative, err));
     if (task->lease.held || (relative && !status_ended(relative->status)))
         return 0;
     *needed = false;
@@ -91,8 +90,8 @@ static int archive_and_remove(struct batch *batch, struct task **tasks, int64_t 
     struct engine *engine = batch->engine;
     struct str folder = engine->settings->retention.archive;
 
-    if (count > 0 && log_ages_keep(batch, tasks, keep_ms, &count, err) < 0)
-        return -(int)err->code;
+    if (count > 0)
+        TRY(log_ages_keep(batch, tasks, keep_ms, &count, err));
     if (count == 0)
         return 0;
     if (folder.data) {
@@ -294,9 +293,8 @@ int control_purge(struct batch *batch, struct request *base)
         return -(int)err->code;
     log_heads_reason(batch, CUT_PURGE);
     for (size_t i = 0; i < sizeof ended_statuses / sizeof ended_statuses[0]; i++)
-        if (request->removed < REMOVE_STEP &&
-            purge_status(batch, request, ended_statuses[i], err) < 0)
-            return -(int)err->code;
+        if (request->removed < REMOVE_STEP)
+            TRY(purge_status(batch, request, ended_statuses[i], err));
     log_heads_reason(batch, CUT_DELETE);
     return 0;
 }

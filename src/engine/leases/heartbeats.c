@@ -76,8 +76,8 @@ static int look_at_one(struct batch *batch, struct heartbeat_request *request,
         return note_stopped(batch, &task->id, err);
     if (task->status == STATUS_ORPHANED)
         return 0;
-    if (unlisted != task->lease.unlisted && note_unlisted(batch, &task->id, unlisted, err) < 0)
-        return -(int)err->code;
+    if (unlisted != task->lease.unlisted)
+        TRY(note_unlisted(batch, &task->id, unlisted, err));
     if (task->status == STATUS_CANCELLED &&
         add_id(request, &request->cancel, &request->cancel_count, &task->id) < 0)
         return err_no_memory(err);

@@ -43,8 +43,8 @@ static int put_back(struct batch *batch, struct task *task, struct recovery_entr
 {
     bool clean = entry->method == RECOVERY_RESTART_CLEAN;
 
-    if (status_held(task->status) && lose_held(batch, task, err) < 0)
-        return -(int)err->code;
+    if (status_held(task->status))
+        TRY(lose_held(batch, task, err));
     if (task->lease.held)
         return entry_put_off(batch, task, entry, err);
     if (task->status == STATUS_DEAD_LETTER) {
@@ -250,10 +250,10 @@ static int work_off(struct batch *batch, struct recovery_work_request *request, 
     struct recovery_entry *entries;
     uint32_t count;
 
-    if (batch_flush(batch, err) < 0 || recovery_faults_tell(batch, err) < 0 ||
-        verbs_of(batch)->due(batch->store, batch->now_us, ENTRY_LEASE_US, BOUND_RECOVERY_STEP,
-                             &batch->arena, &entries, &count, next_us, err) < 0)
-        return -(int)err->code;
+    TRY(batch_flush(batch, err));
+    TRY(recovery_faults_tell(batch, err));
+    TRY(verbs_of(batch)->due(batch->store, batch->now_us, ENTRY_LEASE_US, BOUND_RECOVERY_STEP,
+                             &batch->arena, &entries, &count, next_us, err));
     TRY_MEMORY(!batch->arena.failed);
     for (uint32_t i = 0; i < count; i++) {
         if (request && request->works_count == request->limit) {
@@ -290,8 +290,7 @@ static int settle_result(struct batch *batch, const struct recovery_result *resu
     struct findings found;
     struct task *task;
 
-    if (verbs_of(batch)->load(batch->store, &result->entry_id, &batch->arena, &entry, err) < 0)
-        return -(int)err->code;
+    TRY(verbs_of(batch)->load(batch->store, &result->entry_id, &batch->arena, &entry, err));
     if (!entry || entry->status != RECOVERY_PROCESSING || entry->attempts != result->attempts)
         return 0;
     TRY(batch_task(batch, &entry->task_id, &task, err));
@@ -330,8 +329,8 @@ int recovery_work(struct batch *batch, struct request *base)
         request->next_at_us = look_us;
         return 0;
     }
-    if (batch->store->shared && batch->store->verbs->lead_guard(batch->store, err) < 0)
-        return -(int)err->code;
+    if (batch->store->shared)
+        TRY(batch->store->verbs->lead_guard(batch->store, err));
     request->works = TRY_MEMORY(arena_alloc_array(request->base.arena, request->limit,
                                                   sizeof *request->works));
     rc = work_off(batch, request, &request->next_at_us, err);

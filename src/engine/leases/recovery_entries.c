@@ -134,9 +134,8 @@ int entry_hurry(struct batch *batch, struct task *task, struct err *err)
 
     if (!text.data || !uuid_parse(json_string(text, &batch->arena), &id))
         return 0;
-    if (batch_flush(batch, err) < 0 ||
-        batch->store->verbs->recovery->load(batch->store, &id, &batch->arena, &entry, err) < 0)
-        return -(int)err->code;
+    TRY(batch_flush(batch, err));
+    TRY(batch->store->verbs->recovery->load(batch->store, &id, &batch->arena, &entry, err));
     if (!entry || !uuid_eq(&entry->task_id, &task->id) || entry->status != RECOVERY_PENDING ||
         entry->scheduled_for_us <= batch->now_us)
         return 0;

@@ -153,9 +153,9 @@ static int sweep_page(struct batch *batch, struct task **tasks, uint32_t count, 
             !is_over_time(batch->engine, tasks[i], batch->now_us) &&
             !is_stalled(batch->engine, tasks[i], batch->now_us))
             continue;
-        if (batch_task(batch, &tasks[i]->id, &task, err) < 0 ||
-            (task && act_on(batch, task, err) < 0))
-            return -(int)err->code;
+        TRY(batch_task(batch, &tasks[i]->id, &task, err));
+        if (task)
+            TRY(act_on(batch, task, err));
     }
     return 0;
 }
@@ -270,9 +270,9 @@ int sweep_run(struct batch *batch, int64_t *next_us, struct err *err)
     int64_t pause_us = batch->engine->settings->lease_ms * CLOCK_MS_US / 6;
     bool more = false, more_left = false;
 
-    if (batch_flush(batch, err) < 0 ||
-        (batch->engine->leases.sweep_after == 0 && sweep_begin(batch, err) < 0))
-        return -(int)err->code;
+    TRY(batch_flush(batch, err));
+    if (batch->engine->leases.sweep_after == 0)
+        TRY(sweep_begin(batch, err));
     *next_us = batch->now_us + pause_us;
     if (batch->store->shared && !batch->engine->nodes.leads) {
         windows_begin(batch->engine);

@@ -171,10 +171,10 @@ int limits_save(struct batch *batch, struct err *err)
         char name[NAME_BYTES_MAX];
 
         next = limit->next_used;
-        if (limit->rated && batch->store->verbs->bucket_save(
-                                batch->store, batch->engine->config.namespace_name,
-                                bucket_name(limit, limit->kind, name), &limit->bucket, err) < 0)
-            return -(int)err->code;
+        if (limit->rated)
+            TRY(batch->store->verbs->bucket_save(batch->store, batch->engine->config.namespace_name,
+                                                 bucket_name(limit, limit->kind, name),
+                                                 &limit->bucket, err));
         if (limit->kind == 'k' && !heap_contains(&limit->wake)) { /* all of it is in the table */
             map_remove(&limit->state->keys, limit->name);
             free(limit);

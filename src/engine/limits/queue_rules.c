@@ -66,9 +66,8 @@ int limits_list(struct batch *batch, struct request *base)
     if (request->name.data && !limits_queue(engine, request->name))
         return err_set(err, ERR_NOT_FOUND, "there is no such queue; it comes into being with its "
                                            "first task");
-    request->queues = TRY_MEMORY(arena_alloc_array(request->base.arena,
-                                                   map_count(&engine->limits.queues),
-        sizeof *request->queues));
+    request->queues = TRY_MEMORY(arena_alloc_array(
+        request->base.arena, map_count(&engine->limits.queues), sizeof *request->queues));
     while ((state = map_next(&engine->limits.queues, &cursor)) != NULL) {
         if (request->name.data && !str_eq(state->row.rule.name, request->name))
             continue;
@@ -175,9 +174,9 @@ int limits_patch(struct batch *batch, struct request *base)
     TRY(reorder(batch, &state->row.rule, &row.rule, err));
     TRY(limits_replace_row(batch->engine, state, &row, err));
     if (request->set) {
-        if (batch_flush(batch, err) < 0 ||
-            (!batch->store->shared && limits_count_all(batch->engine, err) < 0))
-            return -(int)err->code;
+        TRY(batch_flush(batch, err));
+        if (!batch->store->shared)
+            TRY(limits_count_all(batch->engine, err));
         state->unpark_all = true;
         batch->engine->limits.unpark_some = true;
     }

@@ -58,8 +58,8 @@ int queues_remove(struct batch *batch, struct queue_patch_request *request)
     struct queue_state *state;
     int rc;
 
-    if (batch->store->shared && limits_follow(batch, err) < 0)
-        return -(int)err->code;
+    if (batch->store->shared)
+        TRY(limits_follow(batch, err));
     state = limits_queue(batch->engine, request->name);
     if (!state)
         return err_set(err, ERR_NOT_FOUND, "there is no such queue");

@@ -25,9 +25,8 @@ static int find_zone(struct batch *batch, const struct task *task,
     struct str name = category->rules.timezone;
     struct err why = {0};
 
-    if (!uuid_is_nil(&task->spec.origin.schedule_id) &&
-        schedules_know(batch, &task->spec.origin.schedule_id, &schedule, err) < 0)
-        return -(int)err->code;
+    if (!uuid_is_nil(&task->spec.origin.schedule_id))
+        TRY(schedules_know(batch, &task->spec.origin.schedule_id, &schedule, err));
     if (schedule && schedule->timezone.data)
         name = schedule->timezone;
     if (!name.data)

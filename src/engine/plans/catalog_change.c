@@ -209,18 +209,18 @@ static int update_job(struct batch *batch, struct catalog_request *request)
     struct job *job;
     int was_active, is_active;
 
-    if (batch_settle(batch, err) < 0 || catalog_job(batch, &request->id, &known, err) < 0 ||
-        jobs_flush(batch, err) < 0 ||
-        verbs_of(batch)->jobs_load(batch->store, &request->id, 1, false, request->base.arena, &job,
-                                   err) < 0)
-        return -(int)err->code;
+    TRY(batch_settle(batch, err));
+    TRY(catalog_job(batch, &request->id, &known, err));
+    TRY(jobs_flush(batch, err));
+    TRY(verbs_of(batch)->jobs_load(batch->store, &request->id, 1, false, request->base.arena, &job,
+                                   err));
     TRY_MEMORY(job && !request->base.arena->failed);
     was_active = job_is_active(batch, job, err);
     if (was_active < 0)
         return was_active;
     job_take(job, &request->item.job, request->set);
-    if (request->set & JOB_FIELD_PAYLOAD && triggers_check_job(batch, job, err) < 0)
-        return -(int)err->code;
+    if (request->set & JOB_FIELD_PAYLOAD)
+        TRY(triggers_check_job(batch, job, err));
     TRY(put_job(batch, request, job, err));
     renew_known(known->job, job);
     request->item.job = *job;
@@ -242,8 +242,7 @@ static int delete_job(struct batch *batch, struct catalog_request *request)
     TRY(catalog_job(batch, &request->id, &known, err));
     TRY(jobs_flush(batch, err));
     FAULT_POINT("catalog.delete");
-    if (verbs_of(batch)->job_delete(batch->store, &request->id, batch->now_us, err) < 0)
-        return -(int)err->code;
+    TRY(verbs_of(batch)->job_delete(batch->store, &request->id, batch->now_us, err));
     known->job->deleted_at_us = batch->now_us;
     TRY(runs_release_waits(batch, &request->id, NULL, err));
     return runs_cancel_waiting(batch, known, err);
@@ -346,11 +345,10 @@ static int update_dependency(struct batch *batch, struct catalog_request *reques
         changed.kind = given->kind;
     if (request->set & DEPENDENCY_FIELD_CONFIG)
         changed.config = given->config;
-    if (job_dependency_read(&changed, err) < 0 ||
-        catalog_job(batch, &changed.job_id, &job, err) < 0 ||
-        triggers_check(batch, &changed, job->job, err) < 0 ||
-        verbs_of(batch)->dependency_put(batch->store, &changed, err) < 0)
-        return -(int)err->code;
+    TRY(job_dependency_read(&changed, err));
+    TRY(catalog_job(batch, &changed.job_id, &job, err));
+    TRY(triggers_check(batch, &changed, job->job, err));
+    TRY(verbs_of(batch)->dependency_put(batch->store, &changed, err));
     request->item.dependency = changed;
     return changed.mode == DEPENDENCY_GATE ? 0 : let_waiting_go(batch, edge, err);
 }
@@ -363,8 +361,7 @@ static int delete_dependency(struct batch *batch, struct catalog_request *reques
     if (!edge)
         return catalog_no_such(err, "dependency", &request->id);
     FAULT_POINT("catalog.delete");
-    if (verbs_of(batch)->dependency_delete(batch->store, &edge->id, err) < 0)
-        return -(int)err->code;
+    TRY(verbs_of(batch)->dependency_delete(batch->store, &edge->id, err));
     return let_waiting_go(batch, edge, err);
 }
 
@@ -393,8 +390,7 @@ int catalog_apply(struct batch *batch, struct request *base)
 
     if (!catalog_here(batch->engine))
         return err_set(err, ERR_INVALID, "nothing can be planned here");
-    if (verbs_of(batch)->lock(batch->store, err) < 0)
-        return -(int)err->code;
+    TRY(verbs_of(batch)->lock(batch->store, err));
     batch->wrote = true;
     catalog_forget(batch->engine);
     rc = catalog_look(batch, err);

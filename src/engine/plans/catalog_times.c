@@ -112,9 +112,8 @@ static int load_schedule(struct batch *batch, struct catalog_request *request,
 {
     struct err *err = &request->base.err;
 
-    if (verbs_of(batch)->schedules_load(batch->store, &request->id, 1, request->base.arena,
-                                        schedule, err) < 0)
-        return -(int)err->code;
+    TRY(verbs_of(batch)->schedules_load(batch->store, &request->id, 1, request->base.arena,
+                                        schedule, err));
     if (!*schedule)
         return catalog_no_such(err, "schedule", &request->id);
     TRY_MEMORY(!request->base.arena->failed);
@@ -139,13 +138,11 @@ static int update_schedule(struct batch *batch, struct catalog_request *request)
         return err_set_field(err, ERR_INVALID, "job_id", "a schedule stays with its job; make a "
                              "new one");
     schedule->updated_at_us = batch->wall_us;
-    if (check_schedule(batch, schedule, err) < 0 ||
-        (retimed && request->set & SCHEDULE_FIELDS_OF_TIME &&
-         plan_next_fire(batch, schedule, is_new, err) < 0))
-        return -(int)err->code;
+    TRY(check_schedule(batch, schedule, err));
+    if (retimed && request->set & SCHEDULE_FIELDS_OF_TIME)
+        TRY(plan_next_fire(batch, schedule, is_new, err));
     FAULT_POINT("catalog.put");
-    if (verbs_of(batch)->schedule_put(batch->store, schedule, err) < 0)
-        return -(int)err->code;
+    TRY(verbs_of(batch)->schedule_put(batch->store, schedule, err));
     request->item.schedule = *schedule;
     catalog_forget(batch->engine); /* what runs know of it */
     if (!(request->set & SCHEDULE_FIELD_OVERLAP))
@@ -163,8 +160,7 @@ static int delete_schedule(struct batch *batch, struct catalog_request *request)
 
     TRY(load_schedule(batch, request, &schedule, &job));
     FAULT_POINT("catalog.delete");
-    if (verbs_of(batch)->schedule_delete(batch->store, &request->id, err) < 0)
-        return -(int)err->code;
+    TRY(verbs_of(batch)->schedule_delete(batch->store, &request->id, err));
     catalog_forget(batch->engine);
     TRY(catalog_look(batch, err));
     return runs_release_slots(batch, job, err);
@@ -213,8 +209,8 @@ static int put_pattern(struct batch *batch, struct recurring *pattern, bool is_n
         return -(int)err->code;
     }
     pattern->updated_at_us = batch->wall_us;
-    if (plan && plan_generation(batch, pattern, err) < 0)
-        return -(int)err->code;
+    if (plan)
+        TRY(plan_generation(batch, pattern, err));
     if (is_new && pattern->is_active && pattern->next_generation_us == 0)
         return err_set_field(err, ERR_INVALID, "pattern_config", "no time of the pattern lies in "
                              "the future: nothing would ever be made");
@@ -238,9 +234,8 @@ static int load_pattern(struct batch *batch, struct catalog_request *request,
 {
     struct err *err = &request->base.err;
 
-    if (verbs_of(batch)->recurring_load(batch->store, &request->id, 1, request->base.arena,
-                                        pattern, err) < 0)
-        return -(int)err->code;
+    TRY(verbs_of(batch)->recurring_load(batch->store, &request->id, 1, request->base.arena, pattern,
+                                        err));
     if (!*pattern)
         return catalog_no_such(err, "recurring pattern", &request->id);
     return request->base.arena->failed ? err_no_memory(err) : 0;

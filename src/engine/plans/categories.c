@@ -140,11 +140,11 @@ static int read_catalog(struct batch *batch, struct err *err)
     uint32_t count;
 
     cache_clear(cache, &batch->arena);
-    if ((batch->store->shared && verbs->version(batch->store, &cache->version, err) < 0) ||
-        verbs->categories_load(batch->store, &cache->arena, &rows, &count, err) < 0 ||
-        verbs->dependencies_load(batch->store, &cache->arena, &cache->edges, &cache->edges_count,
-                                 err) < 0)
-        return -(int)err->code;
+    if (batch->store->shared)
+        TRY(verbs->version(batch->store, &cache->version, err));
+    TRY(verbs->categories_load(batch->store, &cache->arena, &rows, &count, err));
+    TRY(verbs->dependencies_load(batch->store, &cache->arena, &cache->edges, &cache->edges_count,
+                                 err));
     states = arena_alloc_array(&cache->arena, count, sizeof *states);
     TRY_MEMORY(states && !cache->arena.failed);
     TRY(sort_edges(cache, err));
@@ -174,9 +174,8 @@ int catalog_look(struct batch *batch, struct err *err)
     struct catalog_cache *cache = &batch->engine->plans.catalog;
     int64_t version;
 
-    if (cache->known && batch->store->shared && cache->looked_in != batch->number &&
-        catalog_version(batch, &version, err) < 0)
-        return -(int)err->code;
+    if (cache->known && batch->store->shared && cache->looked_in != batch->number)
+        TRY(catalog_version(batch, &version, err));
     return cache->known ? 0 : read_catalog(batch, err);
 }
 
@@ -243,8 +242,8 @@ int schedules_know(struct batch *batch, const struct uuid *id, struct schedule_k
     *known = map_get(&cache->schedules, uuid_bytes(id));
     if (*known)
         return 0;
-    if (map_count(&cache->schedules) >= SCHEDULES_KNOWN_MAX && read_catalog(batch, err) < 0)
-        return -(int)err->code;
+    if (map_count(&cache->schedules) >= SCHEDULES_KNOWN_MAX)
+        TRY(read_catalog(batch, err));
     rc = batch->store->verbs->catalog->schedules_load(batch->store, id, 1, &page, &schedule, err);
     *known = rc == 0 ? arena_alloc(&cache->arena, sizeof **known) : NULL;
     if (*known) {

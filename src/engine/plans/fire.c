@@ -79,17 +79,14 @@ static int cancel_open(struct firing *firing, const struct schedule *schedule)
     struct job_run *runs;
     uint32_t count;
 
-    if (fire_open_runs(batch, &schedule->id, &runs, &count, firing->err) < 0)
-        return -(int)firing->err->code;
+    TRY(fire_open_runs(batch, &schedule->id, &runs, &count, firing->err));
     for (uint32_t i = 0; i < count; i++) {
         struct task *task;
 
-        if (batch_task(batch, &runs[i].task_id, &task, firing->err) < 0)
-            return -(int)firing->err->code;
-        if (task && status_allows(task->status, STATUS_CANCELLED, MOVE_CANCEL) &&
-            control_cancel(batch, task, ACTOR_SCHEDULER, "Replaced",
-                           STR("{\"reason\":\"overlap_replaced\"}"), firing->err) < 0)
-            return -(int)firing->err->code;
+        TRY(batch_task(batch, &runs[i].task_id, &task, firing->err));
+        if (task && status_allows(task->status, STATUS_CANCELLED, MOVE_CANCEL))
+            TRY(control_cancel(batch, task, ACTOR_SCHEDULER, "Replaced",
+                               STR("{\"reason\":\"overlap_replaced\"}"), firing->err));
     }
     return count ? batch_settle(batch, firing->err) : 0;
 }
@@ -128,10 +125,9 @@ static int make_task_of(struct firing *firing, const struct fire *fire,
         wish.recurring_job_id = owner->of.id;
     else
         wish.instant_us += plan_jitter_us(&owner->of.id, fire->instant_us, schedule->jitter_ms);
-    if (schedule && schedule->overlap == OVERLAP_REPLACE && cancel_open(firing, schedule) < 0)
-        return -(int)firing->err->code;
-    if (run_make(batch, &wish, &batch->arena, &task, firing->err) < 0)
-        return -(int)firing->err->code;
+    if (schedule && schedule->overlap == OVERLAP_REPLACE)
+        TRY(cancel_open(firing, schedule));
+    TRY(run_make(batch, &wish, &batch->arena, &task, firing->err));
     batch->engine->figures.stats.totals[TOTAL_FIRED]++;
     FAULT_POINT("fire.task");
     return 0;
@@ -144,12 +140,10 @@ static int make_tasks(struct firing *firing)
     struct fire *fires;
     uint32_t count;
 
-    if (insert_fires(firing, &fires, &planned, &count) < 0)
-        return -(int)firing->err->code;
+    TRY(insert_fires(firing, &fires, &planned, &count));
     for (uint32_t i = 0; i < count; i++)
-        if (planned[i].key && !fires[i].taken &&
-            make_task_of(firing, &fires[i], &planned[i]) < 0)
-            return -(int)firing->err->code;
+        if (planned[i].key && !fires[i].taken)
+            TRY(make_task_of(firing, &fires[i], &planned[i]));
     return 0;
 }
 
@@ -221,8 +215,8 @@ static int hold_jobs(struct batch *batch, const struct firing *schedules,
 
     count = add_jobs(schedules, ids, &held, fired);
     count += add_jobs(patterns, ids, &held, fired + count);
-    if (held && jobs_load(batch, ids, held, true, err) < 0)
-        return -(int)err->code;
+    if (held)
+        TRY(jobs_load(batch, ids, held, true, err));
     return count ? runs_hold(batch, fired, count, err) : 0;
 }
 
@@ -238,10 +232,9 @@ static int fire_kind(struct firing *firing, int64_t *next_us)
 {
     int64_t wall_us = firing->batch->wall_us;
 
-    if (fire_due_take(firing) < 0)
-        return -(int)firing->err->code;
-    if (firing->tasks > 0 && make_tasks(firing) < 0)
-        return -(int)firing->err->code;
+    TRY(fire_due_take(firing));
+    if (firing->tasks > 0)
+        TRY(make_tasks(firing));
     tell_left_out(firing);
     *next_us = earliest(*next_us,
                         firing->ready < firing->count || firing->count == BOUND_CHORE_ROWS

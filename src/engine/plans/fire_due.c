@@ -54,8 +54,7 @@ static int load_jobs(struct firing *firing)
         return err_no_memory(firing->err);
     for (uint32_t i = 0; i < count; i++)
         ids[i] = firing->owners[firing->loaded + i].of.job_id;
-    if (jobs_load(batch, ids, count, false, firing->err) < 0)
-        return -(int)firing->err->code;
+    TRY(jobs_load(batch, ids, count, false, firing->err));
     for (uint32_t i = 0; i < count; i++) {
         const struct batch_job *known = jobs_get(batch, &ids[i]);
 
@@ -168,8 +167,7 @@ static int note_last(struct firing *firing, struct owner *owner, struct plan_ste
     step->fired_us = owner->due.instants[owner->due.count - 1];
     if (!owner->of.schedule || owner->of.schedule->overlap != OVERLAP_SKIP)
         return 0;
-    if (fire_open_runs(firing->batch, &owner->of.id, &runs, &owner->open, firing->err) < 0)
-        return -(int)firing->err->code;
+    TRY(fire_open_runs(firing->batch, &owner->of.id, &runs, &owner->open, firing->err));
     step->fired_us = owner->open ? 0 : owner->due.instants[0];
     return 0;
 }
@@ -189,8 +187,8 @@ static int keep_or_pass(struct firing *firing, struct owner *owner, struct plan_
         active = -(int)why.code;
     if (active > 0 && task_bytes(known->job) > FIRE_BYTES_MAX)
         active = err_set(&why, ERR_TOO_LARGE, "the payload of the job is too large for a task");
-    if (active < 0 && note_fault(firing, owner, step, &why) < 0)
-        return -(int)firing->err->code;
+    if (active < 0)
+        TRY(note_fault(firing, owner, step, &why));
     if (active <= 0) {
         owner->due.count = 0;
         owner->due.passed_over = 0;
@@ -207,10 +205,10 @@ int fire_due_plan(struct firing *firing)
         struct owner *owner = &firing->owners[firing->ready];
         struct plan_step *step = &firing->steps[firing->ready];
 
-        if (firing->ready == firing->loaded && load_jobs(firing) < 0)
-            return -(int)firing->err->code;
-        if (plan_owner(firing, owner, step) < 0 || keep_or_pass(firing, owner, step) < 0)
-            return -(int)firing->err->code;
+        if (firing->ready == firing->loaded)
+            TRY(load_jobs(firing));
+        TRY(plan_owner(firing, owner, step));
+        TRY(keep_or_pass(firing, owner, step));
     }
     return 0;
 }

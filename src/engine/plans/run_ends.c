@@ -72,9 +72,8 @@ static int give_slot_on(struct batch *batch, struct batch_job *held, const struc
 {
     struct schedule_known *schedule = NULL;
 
-    if (!uuid_is_nil(&task->spec.origin.schedule_id) &&
-        schedules_know(batch, &task->spec.origin.schedule_id, &schedule, err) < 0)
-        return -(int)err->code;
+    if (!uuid_is_nil(&task->spec.origin.schedule_id))
+        TRY(schedules_know(batch, &task->spec.origin.schedule_id, &schedule, err));
     if (held->job->deleted_at_us != 0)
         return 0; /* those that wait are being cancelled */
     if (held->job->max_concurrent > 0)
@@ -141,10 +140,8 @@ static int start_triggered(struct batch *batch, const struct task *task, struct 
     struct job_dependency **edges = edges_on(batch, &task->spec.origin.job_id, &count);
 
     for (uint32_t i = 0; i < count; i++)
-        if (edges[i]->mode == DEPENDENCY_TRIGGER &&
-            dependency_met(edges[i]->kind, task->status) &&
-            start_run(batch, &edges[i]->job_id, task, err) < 0)
-            return -(int)err->code;
+        if (edges[i]->mode == DEPENDENCY_TRIGGER && dependency_met(edges[i]->kind, task->status))
+            TRY(start_run(batch, &edges[i]->job_id, task, err));
     return 0;
 }
 

@@ -85,9 +85,8 @@ static int tell(struct batch *batch, const struct job_wait *waits, uint32_t coun
         return 0;
     batch->wrote = true;
     batch->plans.waits_told += count;
-    if (verbs_of(batch)->waits_delete(batch->store, waits, count, NULL, err) < 0 ||
-        prefetch(batch, waits, count, err) < 0)
-        return -(int)err->code;
+    TRY(verbs_of(batch)->waits_delete(batch->store, waits, count, NULL, err));
+    TRY(prefetch(batch, waits, count, err));
     for (uint32_t i = 0; i < count; i++)
         TRY(release(batch, &waits[i].task_id, err));
     return 0;
@@ -118,8 +117,8 @@ static int tell_page(struct batch *batch, const struct over *over, struct job_wa
 {
     uint32_t found = 0;
 
-    if (over->edge && prefetch(batch, waits, count, err) < 0)
-        return -(int)err->code;
+    if (over->edge)
+        TRY(prefetch(batch, waits, count, err));
     for (uint32_t i = 0; i < count; i++) {
         int rc = is_over(batch, over, &waits[i], err);
 
@@ -223,9 +222,8 @@ static int may_start(struct line *line, struct job_run *run, struct err *err)
         return 1;
     if (map_get(&line->busy, uuid_bytes(&run->schedule_id)))
         return 0;
-    if (verbs_of(batch)->runs_count(batch->store, &nil, &run->schedule_id, 1, &going, &waiting,
-                                    err) < 0)
-        return -(int)err->code;
+    TRY(verbs_of(batch)->runs_count(batch->store, &nil, &run->schedule_id, 1, &going, &waiting,
+                                    err));
     /* By this one, if by none. */
     TRY_MEMORY(map_put(&line->busy, uuid_bytes(&run->schedule_id), run) == 0);
     return going == 0;
@@ -241,10 +239,9 @@ static int find_starts(struct line *line, struct err *err)
     uint32_t count;
 
     do {
-        if (verbs_of(batch)->runs_waiting(batch->store, of_job ? &line->job->id : &nil,
+        TRY(verbs_of(batch)->runs_waiting(batch->store, of_job ? &line->job->id : &nil,
                                           line->schedule_id, after, limit, &line->page, &runs,
-                                          &count, err) < 0)
-            return -(int)err->code;
+                                          &count, err));
         for (uint32_t i = 0; i < count && line->count < line->free; i++) {
             int rc = may_start(line, &runs[i], err);
 
@@ -269,9 +266,8 @@ static int line_look(struct line *line, struct err *err)
     if (line->job->max_concurrent > 0 && line->job->deleted_at_us == 0) {
         uint32_t most = runs_limit(line->job);
 
-        if (verbs_of(batch)->runs_count(batch->store, &line->job->id, &nil, most, &going, &waiting,
-                                        err) < 0)
-            return -(int)err->code;
+        TRY(verbs_of(batch)->runs_count(batch->store, &line->job->id, &nil, most, &going, &waiting,
+                                        err));
         if (going >= most || waiting == 0)
             return 0;
         line->free = most - going < LET_GO_MAX ? most - going : LET_GO_MAX;
@@ -291,9 +287,8 @@ static int start_found(struct line *line, struct err *err)
     for (uint32_t i = 0; i < line->count; i++) {
         line->starts[i].waits_slot = false;
         batch->wrote = true;
-        if (verbs_of(batch)->run_save(batch->store, &line->starts[i], err) < 0 ||
-            release(batch, &ids[i], err) < 0)
-            return -(int)err->code;
+        TRY(verbs_of(batch)->run_save(batch->store, &line->starts[i], err));
+        TRY(release(batch, &ids[i], err));
     }
     return 0;
 }
@@ -331,10 +326,9 @@ int runs_cancel_waiting(struct batch *batch, struct batch_job *deleted, struct e
 {
     bool more = false;
 
-    if (jobs_flush(batch, err) < 0 ||
-        verbs_of(batch)->waits_end_of_job(batch->store, &deleted->job->id, err) < 0 ||
-        tell_marked(batch, &more, err) < 0)
-        return -(int)err->code;
+    TRY(jobs_flush(batch, err));
+    TRY(verbs_of(batch)->waits_end_of_job(batch->store, &deleted->job->id, err));
+    TRY(tell_marked(batch, &more, err));
     if (more)
         runs_look_soon(batch);
     return runs_release_slots(batch, deleted, err);
@@ -370,13 +364,13 @@ int runs_follow(struct batch *batch, bool *more, struct err *err)
     struct uuid *ids;
     uint32_t count;
 
-    if (catalog_look(batch, err) < 0 || jobs_flush(batch, err) < 0 ||
-        tell_marked(batch, more, err) < 0 ||
-        verbs_of(batch)->runs_waiting_jobs(batch->store, &engine->plans.waiting_after, JOBS_PAGE,
-                                           &batch->arena, &ids, &count, err) < 0)
-        return -(int)err->code;
-    if (count && jobs_load(batch, ids, count, false, err) < 0)
-        return -(int)err->code;
+    TRY(catalog_look(batch, err));
+    TRY(jobs_flush(batch, err));
+    TRY(tell_marked(batch, more, err));
+    TRY(verbs_of(batch)->runs_waiting_jobs(batch->store, &engine->plans.waiting_after, JOBS_PAGE,
+                                           &batch->arena, &ids, &count, err));
+    if (count)
+        TRY(jobs_load(batch, ids, count, false, err));
     for (uint32_t i = 0; i < count && !*more; i++) {
         TRY(look_at_job(batch, &ids[i], more, err));
         if (!*more)

@@ -73,8 +73,8 @@ int jobs_load(struct batch *batch, const struct uuid *ids, uint32_t count, bool 
     TRY(batch->store->verbs->catalog->jobs_load(batch->store, wanted, wanted_count, hold,
                                                 &batch->arena, jobs, err));
     for (uint32_t i = 0; i < wanted_count; i++)
-        if (jobs[i] && keep_job(batch, jobs[i], hold, err) < 0)
-            return -(int)err->code;
+        if (jobs[i])
+            TRY(keep_job(batch, jobs[i], hold, err));
     return 0;
 }
 
@@ -331,12 +331,11 @@ int run_make(struct batch *batch, struct run_wish *wish, struct arena *arena, st
         TRY(find_slot(batch, wish, &waits_slot, err));
         TRY(find_gates(batch, wish, &waits, &waits_count, err));
     }
-    if (waits_count + waits_slot > 0 &&
-        tell_waits(batch, wish, waits, waits_count, waits_slot, err) < 0)
-        return -(int)err->code;
-    if (note_run(batch, wish, waits_slot, err) < 0 ||
-        (waits_count && verbs->catalog->waits_insert(batch->store, waits, waits_count, err) < 0))
-        return -(int)err->code;
+    if (waits_count + waits_slot > 0)
+        TRY(tell_waits(batch, wish, waits, waits_count, waits_slot, err));
+    TRY(note_run(batch, wish, waits_slot, err));
+    if (waits_count)
+        TRY(verbs->catalog->waits_insert(batch->store, waits, waits_count, err));
     FAULT_POINT("runs.make");
     return enqueue_run(batch, input, wish, waits_count + waits_slot, arena, task, err);
 }

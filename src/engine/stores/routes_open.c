@@ -124,9 +124,8 @@ static int place_configured(struct routes *routes, const struct route_part *part
 
     for (uint32_t i = 0; i < settings->queues_count; i++)
         for (uint32_t p = 1; p < count; p++)
-            if (str_eq(settings->queues[i].store, parts[p].where) &&
-                place_add(routes, settings->queues[i].name, p, 0, err) < 0)
-                return -(int)err->code;
+            if (str_eq(settings->queues[i].store, parts[p].where))
+                TRY(place_add(routes, settings->queues[i].name, p, 0, err));
     return 0;
 }
 

@@ -258,11 +258,10 @@ static int hand_out(struct batch *batch, struct claim_request *request,
     for (uint32_t i = 0; i < count; i++) {
         enum claim_move move = CLAIM_TAKE;
 
-        if (!uuid_is_nil(&tasks[i]->spec.category_id) &&
-            windows_admit(batch, request, tasks[i], &move, err) < 0)
-            return -(int)err->code;
-        if (move == CLAIM_TAKE && claim_take(batch, request, worker, tasks[i], err) < 0)
-            return -(int)err->code;
+        if (!uuid_is_nil(&tasks[i]->spec.category_id))
+            TRY(windows_admit(batch, request, tasks[i], &move, err));
+        if (move == CLAIM_TAKE)
+            TRY(claim_take(batch, request, worker, tasks[i], err));
         aside->put_off += move == CLAIM_PUT_OFF;
         aside->given_back |= move == CLAIM_GIVE_BACK;
     }

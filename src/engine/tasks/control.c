@@ -28,10 +28,9 @@ int control_cancel(struct batch *batch, struct task *task, enum actor actor, con
 {
     bool by_lease = task->lease.held;
 
-    if (status_held(task->status) &&
-        batch_execution_end(batch, task, EXECUTION_CANCELLED, STR_NONE,
-                            STR("{\"reason\":\"cancelled\"}"), err) < 0)
-        return -(int)err->code;
+    if (status_held(task->status))
+        TRY(batch_execution_end(batch, task, EXECUTION_CANCELLED, STR_NONE,
+                                STR("{\"reason\":\"cancelled\"}"), err));
     task->fault.error = STR("cancelled");
     task->lease.held = by_lease; /* each heartbeat tells its holder until it stops or its lease
                                   * ends */
@@ -60,8 +59,8 @@ static int retry(struct batch *batch, struct task *task, struct control_request 
     if (task->lease.held && task->status == STATUS_ORPHANED)
         return refuse_transition(err, task, "retried", " while its worker has not stopped it; try "
                                                        "again in a moment");
-    if (!request->ignore_dependencies && unsatisfied_check_retry(batch, task, &open, err) < 0)
-        return -(int)err->code;
+    if (!request->ignore_dependencies)
+        TRY(unsatisfied_check_retry(batch, task, &open, err));
     TRY(reopen_take_key(batch, task, err));
     TRY(reopen_end(batch, task, err));
     task_let_go(task);
@@ -80,8 +79,8 @@ static int retry(struct batch *batch, struct task *task, struct control_request 
     FAULT_POINT("control.retry");
     TRY(batch_move(batch, task, STATUS_PENDING, MOVE_RETRY, "Queued", request->actor,
                    request->reason, err));
-    if (ended && !uuid_is_nil(&task->spec.origin.job_id) && run_reopened(batch, task, err) < 0)
-        return -(int)err->code;
+    if (ended && !uuid_is_nil(&task->spec.origin.job_id))
+        TRY(run_reopened(batch, task, err));
     return unsatisfied_wait_again(batch, task, open, err);
 }
 

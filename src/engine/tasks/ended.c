@@ -227,9 +227,8 @@ int batch_reopen(struct batch *batch, const struct task *task, struct err *err)
 {
     struct task *parent;
 
-    if (task_has_dependents(batch, task) &&
-        tell_dependents(batch, &task->id, STATUS_NONE, err) < 0)
-        return -(int)err->code;
+    if (task_has_dependents(batch, task))
+        TRY(tell_dependents(batch, &task->id, STATUS_NONE, err));
     if (uuid_is_nil(&task->spec.origin.parent_id))
         return 0;
     TRY(batch_task(batch, &task->spec.origin.parent_id, &parent, err));
@@ -243,26 +242,24 @@ int batch_reopen(struct batch *batch, const struct task *task, struct err *err)
  * ended as, or undoes an end, settles first. */
 int batch_settle(struct batch *batch, struct err *err)
 {
-    if (batch->plans.runs_ended && runs_prepare(batch, err) < 0)
-        return -(int)err->code;
+    if (batch->plans.runs_ended)
+        TRY(runs_prepare(batch, err));
     while (batch->settled_count < batch->ended.count) { /* grows while dependents end */
         struct task *task = batch->ended.items[batch->settled_count++];
 
         if (!status_ended(task->status))
             continue; /* removed in the same batch */
-        if (task_has_dependents(batch, task) &&
-            tell_dependents(batch, &task->id, task->status, err) < 0)
-            return -(int)err->code;
+        if (task_has_dependents(batch, task))
+            TRY(tell_dependents(batch, &task->id, task->status, err));
         TRY(tell_parent(batch, task, err));
         if (task->spec.unique_until == UNIQUE_ENDED &&
-            (task->spec.idempotency_key.data || task->spec.input_hash.data) &&
-            batch->store->verbs->uniques_drop(batch->store, task, false, err) < 0)
-            return -(int)err->code;
+            (task->spec.idempotency_key.data || task->spec.input_hash.data))
+            TRY(batch->store->verbs->uniques_drop(batch->store, task, false, err));
         TRY(escalate(batch, task, err));
-        if (!uuid_is_nil(&task->spec.origin.job_id) && run_ended(batch, task, err) < 0)
-            return -(int)err->code;
-        if (task->spec.callback_url.data && write_callback(batch, task, err) < 0)
-            return -(int)err->code;
+        if (!uuid_is_nil(&task->spec.origin.job_id))
+            TRY(run_ended(batch, task, err));
+        if (task->spec.callback_url.data)
+            TRY(write_callback(batch, task, err));
     }
     return 0;
 }

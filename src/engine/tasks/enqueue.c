@@ -43,9 +43,8 @@ static int check_parents_of(struct plan *plan, struct task_input *input)
         struct task *parent = NULL;
         char id[UUID_TEXT_BYTES];
 
-        if (!dependency->ref.data &&
-            batch_task(plan->batch, &dependency->task_id, &parent, plan->err) < 0)
-            return -(int)plan->err->code;
+        if (!dependency->ref.data)
+            TRY(batch_task(plan->batch, &dependency->task_id, &parent, plan->err));
         if (dependency->ref.data || parent) {
             input->depends_on[kept++] = *dependency;
             continue;
@@ -65,8 +64,7 @@ static int check_parents_of(struct plan *plan, struct task_input *input)
 static int check_parents(struct plan *plan)
 {
     for (uint32_t i = 0; i < plan->count; i++)
-        if (check_parents_of(plan, &plan->inputs[i]) < 0)
-            return -(int)plan->err->code;
+        TRY(check_parents_of(plan, &plan->inputs[i]));
     return 0;
 }
 
@@ -75,8 +73,7 @@ static int take_category(struct plan *plan, struct task_input *input)
 {
     struct category_state *category;
 
-    if (categories_find(plan->batch, input->category, &category, plan->err) < 0)
-        return -(int)plan->err->code;
+    TRY(categories_find(plan->batch, input->category, &category, plan->err));
     if (!category)
         return err_set_field(plan->err, ERR_INVALID, "category",
                              "there is no category '" STR_FMT "'%s", STR_ARG(input->category),
@@ -113,8 +110,8 @@ static int check_queues(struct plan *plan)
 static int check_places(struct plan *plan)
 {
     for (uint32_t i = 0; i < plan->count; i++) {
-        if (plan->inputs[i].category.data && take_category(plan, &plan->inputs[i]) < 0)
-            return -(int)plan->err->code;
+        if (plan->inputs[i].category.data)
+            TRY(take_category(plan, &plan->inputs[i]));
         if (i > 0 && str_eq(plan->inputs[i].spec.queue, plan->inputs[i - 1].spec.queue))
             continue;
         if (!lives_here(plan->batch->engine, plan->inputs[i].spec.queue))
@@ -130,9 +127,8 @@ static int make_queues(struct plan *plan)
     for (uint32_t i = 0; i < plan->count; i++) {
         struct queue_state *state;
 
-        if (!plan->duplicate[i] &&
-            limits_queue_make(plan->batch, plan->inputs[i].spec.queue, &state, plan->err) < 0)
-            return -(int)plan->err->code;
+        if (!plan->duplicate[i])
+            TRY(limits_queue_make(plan->batch, plan->inputs[i].spec.queue, &state, plan->err));
     }
     return 0;
 }
@@ -242,11 +238,10 @@ static int find_owner(struct plan *plan, struct unique *unique, uint32_t before,
         *owner = plan->tasks[i];
         return 0;
     }
-    if (batch_flush(batch, plan->err) < 0 ||
-        batch->store->verbs->uniques_reserve(batch->store, unique, 1, plan->err) < 0 ||
-        batch->store->verbs->tasks_load(batch->store, &unique->owner, 1, LOAD_ALL, plan->arena,
-                                        owner, plan->err) < 0)
-        return -(int)plan->err->code;
+    TRY(batch_flush(batch, plan->err));
+    TRY(batch->store->verbs->uniques_reserve(batch->store, unique, 1, plan->err));
+    TRY(batch->store->verbs->tasks_load(batch->store, &unique->owner, 1, LOAD_ALL, plan->arena,
+                                        owner, plan->err));
     return *owner ? 0 : err_set(plan->err, ERR_INTERNAL, "a key names a task that is not there; "
                                                          "run verify");
 }
@@ -265,8 +260,7 @@ static int reserve(struct plan *plan, uint32_t at)
 
     if (!unique.value.data)
         return 0;
-    if (batch->store->verbs->uniques_reserve(batch->store, &unique, 1, plan->err) < 0)
-        return -(int)plan->err->code;
+    TRY(batch->store->verbs->uniques_reserve(batch->store, &unique, 1, plan->err));
     batch->wrote = true;
     if (unique.task_key == task->key)
         return 0;
@@ -290,8 +284,7 @@ static int reserve_external(struct plan *plan, uint32_t at)
 
     if (!unique.value.data || plan->duplicate[at])
         return 0;
-    if (batch->store->verbs->uniques_reserve(batch->store, &unique, 1, plan->err) < 0)
-        return -(int)plan->err->code;
+    TRY(batch->store->verbs->uniques_reserve(batch->store, &unique, 1, plan->err));
     batch->wrote = true;
     if (unique.task_key == task->key)
         return 0;
@@ -305,10 +298,9 @@ static int give_back(struct plan *plan, uint32_t count)
     struct err err = *plan->err;
 
     for (uint32_t i = 0; i < count; i++)
-        if (!plan->duplicate[i] &&
-            plan->batch->store->verbs->uniques_drop(plan->batch->store, plan->tasks[i], true,
-                                                    plan->err) < 0)
-            return -(int)plan->err->code;
+        if (!plan->duplicate[i])
+            TRY(plan->batch->store->verbs->uniques_drop(plan->batch->store, plan->tasks[i], true,
+                                                        plan->err));
     *plan->err = err;
     return -(int)err.code;
 }
@@ -356,8 +348,8 @@ static int merge_all_parents(struct plan *plan)
     for (uint32_t i = 0; i < plan->count && !any; i++)
         any = plan->duplicate[i];
     for (uint32_t i = 0; any && i < plan->count; i++)
-        if (!plan->duplicate[i] && merge_parents(plan, i) < 0)
-            return -(int)plan->err->code;
+        if (!plan->duplicate[i])
+            TRY(merge_parents(plan, i));
     return 0;
 }
 
@@ -388,18 +380,15 @@ static int link_parents(struct plan *plan, struct task *task, const struct task_
     rows = arena_alloc_array(&batch->arena, input->depends_on_count, sizeof *rows);
     if (!rows)
         return err_no_memory(plan->err);
-    if (batch_settle(batch, plan->err) < 0)
-        return -(int)plan->err->code;
+    TRY(batch_settle(batch, plan->err));
     for (uint32_t d = 0; d < input->depends_on_count; d++) {
         const struct input_dependency *dependency = &input->depends_on[d];
         struct uuid id = parent_of(plan, dependency);
         struct task *parent;
 
-        if (batch_task(batch, &id, &parent, plan->err) < 0)
-            return -(int)plan->err->code;
+        TRY(batch_task(batch, &id, &parent, plan->err));
         rows[d] = (struct task_dependency){.task_id = id, .kind = dependency->kind};
-        if (note_dependent(plan, dependency, parent) < 0)
-            return -(int)plan->err->code;
+        TRY(note_dependent(plan, dependency, parent));
         if (parent == NULL || !status_ended(parent->status))
             task->waits.open_dependencies++;
         else if (!dependency_met(dependency->kind, parent->status)) {
@@ -435,28 +424,25 @@ static int add_task(struct plan *plan, uint32_t at)
     const char *state = "Queued";
     bool is_fork = !uuid_is_nil(&plan->inputs[at].forked_from);
 
-    if (link_parents(plan, task, &plan->inputs[at]) < 0 || batch_add(batch, task, plan->err) < 0)
-        return -(int)plan->err->code;
+    TRY(link_parents(plan, task, &plan->inputs[at]));
+    TRY(batch_add(batch, task, plan->err));
     if (plan->parent) { /* before it can end: its end takes one off again */
         plan->parent->waits.open_children++;
-        if (batch_owe(batch, plan->parent, plan->err) < 0)
-            return -(int)plan->err->code;
+        TRY(batch_owe(batch, plan->parent, plan->err));
     }
-    if (!task->waits.unsatisfied && batch_waiting_status(batch, task, &to, &state, plan->err) < 0)
-        return -(int)plan->err->code;
+    if (!task->waits.unsatisfied)
+        TRY(batch_waiting_status(batch, task, &to, &state, plan->err));
     task->opening_told = to == STATUS_PENDING && plan->actor == ACTOR_API && !is_fork &&
                          plan->inputs[at].depends_on_count == 0;
     if (is_fork && to != STATUS_DELAYED)
         state = "Forked";
-    if (batch_move(batch, task, to, MOVE_ENQUEUE, state, plan->actor, opening_detail(plan, at),
-                   plan->err) < 0)
-        return -(int)plan->err->code;
+    TRY(batch_move(batch, task, to, MOVE_ENQUEUE, state, plan->actor, opening_detail(plan, at),
+                   plan->err));
     task->version = 1;
     batch->engine->figures.stats.totals[TOTAL_ENQUEUED]++;
     spans_enqueued(batch, task);
-    if (is_fork && forked_begin(batch, task, plan->inputs[at].checkpoint, plan->arena,
-                                plan->err) < 0)
-        return -(int)plan->err->code;
+    if (is_fork)
+        TRY(forked_begin(batch, task, plan->inputs[at].checkpoint, plan->arena, plan->err));
     if (!task->waits.unsatisfied)
         return 0;
     to = outcome_unsatisfied(task->spec.on_unsatisfied);

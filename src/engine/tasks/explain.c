@@ -42,9 +42,9 @@ static int look_at_limits(struct batch *batch, struct queue_state *state, const 
 
     TRY(look_at_limit(batch, state, 'q', STR_NONE, rule->concurrency, &rule->rate, &facts->queue,
                       err));
-    if (typed && look_at_limit(batch, state, 't', task->spec.type, typed->concurrency,
-                               &typed->rate, &facts->type, err) < 0)
-        return -(int)err->code;
+    if (typed)
+        TRY(look_at_limit(batch, state, 't', task->spec.type, typed->concurrency, &typed->rate,
+                          &facts->type, err));
     if (!task->spec.limit_key.data)
         return 0;
     return look_at_limit(batch, state, 'k', task->spec.limit_key, rule->key_concurrency,
@@ -90,9 +90,8 @@ static int look_at_workers(struct batch *batch, const struct task *task, struct 
         if (!workers_take(batch, worker, task->spec.queue, task->spec.type))
             continue;
         facts->workers.of_type++;
-        if (facts->workers.of_type <= WORKERS_COUNTED_MAX &&
-            count_slots(batch, worker, tasks, facts, err) < 0)
-            return -(int)err->code;
+        if (facts->workers.of_type <= WORKERS_COUNTED_MAX)
+            TRY(count_slots(batch, worker, tasks, facts, err));
     }
     if (facts->workers.of_type > WORKERS_COUNTED_MAX)
         facts->workers.slots = facts->workers.slots_taken = 0;
@@ -120,8 +119,8 @@ static int look_at_queue(struct batch *batch, const struct task *task, struct wh
     struct queue_state *state = limits_queue(batch->engine, task->spec.queue);
 
     facts->line = -1;
-    if (batch->store->shared && workers_follow(batch, err) < 0)
-        return -(int)err->code;
+    if (batch->store->shared)
+        TRY(workers_follow(batch, err));
     TRY(look_at_workers(batch, task, facts, err));
     look_at_claims(batch, task, facts);
     if (!state)
@@ -131,9 +130,8 @@ static int look_at_queue(struct batch *batch, const struct task *task, struct wh
         return 0;
     facts->line = batch->store->verbs->ready_count(
         batch->store, batch->engine->config.namespace_name, task->spec.queue);
-    if (!uuid_is_nil(&task->spec.category_id) &&
-        windows_look(batch, task, &facts->window_opens_us, err) < 0)
-        return -(int)err->code;
+    if (!uuid_is_nil(&task->spec.category_id))
+        TRY(windows_look(batch, task, &facts->window_opens_us, err));
     return look_at_limits(batch, state, task, facts, err);
 }
 

@@ -138,9 +138,8 @@ static int find_jobs(struct batch *batch, const struct task *task, struct arena 
     facts->job_name = arena_str(arena, own ? own->job->name : STR(""));
     facts->job_slots = own ? own->job->max_concurrent : 0;
     for (uint32_t i = 0; i < cache->edges_count; i++)
-        if (is_gate(cache, i, &task->spec.origin.job_id) &&
-            find_gates_of(batch, task, &cache->edges[i].depends_on_job_id, arena, facts, err) < 0)
-            return -(int)err->code;
+        if (is_gate(cache, i, &task->spec.origin.job_id))
+            TRY(find_gates_of(batch, task, &cache->edges[i].depends_on_job_id, arena, facts, err));
     return find_slot(batch, task, facts, err);
 }
 
@@ -149,11 +148,9 @@ int explain_blocked(struct batch *batch, struct task *task, struct arena *arena,
 {
     bool children = task->waits.for_children && task->waits.open_children > 0;
 
-    if ((children || task_has_dependencies(batch, task)) &&
-        find_tasks(batch, task, children, arena, facts, err) < 0)
-        return -(int)err->code;
-    if (!uuid_is_nil(&task->spec.origin.job_id) && catalog_here(batch->engine) &&
-        find_jobs(batch, task, arena, facts, err) < 0)
-        return -(int)err->code;
+    if (children || task_has_dependencies(batch, task))
+        TRY(find_tasks(batch, task, children, arena, facts, err));
+    if (!uuid_is_nil(&task->spec.origin.job_id) && catalog_here(batch->engine))
+        TRY(find_jobs(batch, task, arena, facts, err));
     return arena->failed ? err_no_memory(err) : 0;
 }

@@ -141,9 +141,8 @@ int claim_hand_over(struct batch *batch, struct err *err)
         struct claim_request *request = (struct claim_request *)at;
         struct worker_state *worker = workers_get(batch->engine, request->worker_id);
 
-        if (worker && claim_wants_hot(batch, request, worker) &&
-            serve(batch, request, worker, slots, &count, err) < 0)
-            return -(int)err->code;
+        if (worker && claim_wants_hot(batch, request, worker))
+            TRY(serve(batch, request, worker, slots, &count, err));
     }
     if (count == 0)
         cool_new(batch);

@@ -101,12 +101,12 @@ int reopen_put_back(struct batch *batch, struct task *task, bool clean, struct e
                        clean ? STR("{\"method\":\"restart_clean\"}")
                              : STR("{\"method\":\"resume_checkpoint\"}"),
                        err));
-    if (clean && forget_checkpoints(batch, task, err) < 0)
-        return -(int)err->code;
+    if (clean)
+        TRY(forget_checkpoints(batch, task, err));
     TRY(batch_move(batch, task, STATUS_PENDING, MOVE_RECOVERED, "Queued", ACTOR_RECOVERY, STR_NONE,
                    err));
-    if (ended && !uuid_is_nil(&task->spec.origin.job_id) && run_reopened(batch, task, err) < 0)
-        return -(int)err->code;
+    if (ended && !uuid_is_nil(&task->spec.origin.job_id))
+        TRY(run_reopened(batch, task, err));
     return task_pause_if_asked(batch, task, pause, err);
 }
 
@@ -115,8 +115,8 @@ int reopen_put_back(struct batch *batch, struct task *task, bool clean, struct e
  * failure. */
 int reopen_found_done(struct batch *batch, struct task *task, struct err *err)
 {
-    if (status_held(task->status) && lose_task(batch, task, "stalled", false, err) < 0)
-        return -(int)err->code;
+    if (status_held(task->status))
+        TRY(lose_task(batch, task, "stalled", false, err));
     if (task->lease.held) {
         task_let_go(task);
         batch_heat_freed(batch, task);

@@ -96,8 +96,8 @@ static int tell(struct batch *batch, struct task *task, struct str detail, struc
 
     if (task->event_seq >= BOUND_EVENTS_TOLD)
         return 0;
-    if (task->event_seq + 1 == BOUND_EVENTS_TOLD && write_log(batch, task, &line, err) < 0)
-        return -(int)err->code;
+    if (task->event_seq + 1 == BOUND_EVENTS_TOLD)
+        TRY(write_log(batch, task, &line, err));
     return batch_event(batch, task, ACTOR_WORKER, detail, err);
 }
 
@@ -215,8 +215,8 @@ static int spawn(struct batch *batch, struct task *task, struct report *report,
 static int apply_op(struct batch *batch, struct task *task, struct report *report,
                     struct report_result *result, struct err *err)
 {
-    if (report->op != REPORT_RELEASE && start(batch, task, err) < 0)
-        return -(int)err->code;
+    if (report->op != REPORT_RELEASE)
+        TRY(start(batch, task, err));
     task->lease.last_heartbeat_us = batch->now_us;
     switch (report->op) {
     case REPORT_START:

@@ -102,8 +102,8 @@ int unclaimed_fail(struct batch *batch, bool *more, struct err *err)
     TRY(batch_flush(batch, err));
     TRY(batch->store->verbs->counts_load(batch->store, &batch->arena, &lanes, &count, err));
     for (uint32_t i = 0; i < count && left > 0; i++)
-        if (fails(batch, &lanes[i]) && fail_lane(batch, &lanes[i], &left, err) < 0)
-            return -(int)err->code;
+        if (fails(batch, &lanes[i]))
+            TRY(fail_lane(batch, &lanes[i], &left, err));
     *more |= left == 0;
     return batch_flush(batch, err);
 }

@@ -98,10 +98,10 @@ int identity_of_rule(const struct handler_rule *rule, struct arena *arena,
     *identity = (struct identity){.ids = {.is_set = false}};
     if (!rule->user.data)
         return 0;
-    if (find_user(rule, arena, identity, err) < 0 ||
-        (rule->group.data && find_group(rule, arena, identity, err) < 0) ||
-        find_groups(arena, identity, err) < 0)
-        return -(int)err->code;
+    TRY(find_user(rule, arena, identity, err));
+    if (rule->group.data)
+        TRY(find_group(rule, arena, identity, err));
+    TRY(find_groups(arena, identity, err));
     if (identity->ids.uid == geteuid() && identity->ids.gid == getegid())
         return 0;
     if (!may_change())

@@ -182,8 +182,8 @@ static int local_claim(struct source *source, uint32_t max, int64_t wait_ms, boo
         *err = claim.request.base.err;
         return -(int)err->code;
     }
-    if (!claim.given && fill_works(&claim, works, err) < 0)
-        return -(int)err->code;
+    if (!claim.given)
+        TRY(fill_works(&claim, works, err));
     *count = claim.request.claimed_count;
     return 0;
 }
