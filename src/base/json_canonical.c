@@ -96,18 +96,17 @@ static int write_array(struct str value, struct buf *out, struct members *member
     struct json_iter iter;
     struct str element;
     bool first = true;
-    int rc = 0;
 
     buf_byte(out, '[');
     json_begin(value, &iter);
-    while (rc == 0 && json_next_element(&iter, &element)) {
+    while (json_next_element(&iter, &element)) {
         if (!first)
             buf_byte(out, ',');
         first = false;
-        rc = write_value(element, out, members, depth);
+        TRY(write_value(element, out, members, depth));
     }
     buf_byte(out, ']');
-    return rc;
+    return 0;
 }
 
 /* Puts the object's members on the stack in order. */

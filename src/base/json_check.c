@@ -249,9 +249,7 @@ static int check_opened(struct checker *checker, bool *opened)
 /* Behind a value: closes what closes here; then nothing is open, or another value is due. */
 static int check_behind(struct checker *checker)
 {
-    int rc = 0;
-
-    while (rc == 0 && checker->depth > 0) {
+    while (checker->depth > 0) {
         bool object = in_object(checker);
 
         checker->at = json_skip_space(checker->at, checker->end);
@@ -262,25 +260,23 @@ static int check_behind(struct checker *checker)
         if (*checker->at != (object ? '}' : ']'))
             return refuse(checker, object ? "a comma or } is expected"
                                           : "a comma or ] is expected");
-        rc = close_bracket(checker);
+        TRY(close_bracket(checker));
     }
-    return rc;
+    return 0;
 }
 
 static int check_document(struct checker *checker)
 {
-    int rc;
-
     do {
         bool opened;
 
-        rc = check_value(checker, &opened);
-        if (rc == 0 && opened)
-            rc = check_opened(checker, &opened);
-        if (rc == 0 && !opened)
-            rc = check_behind(checker);
-    } while (rc == 0 && checker->depth > 0);
-    return rc;
+        TRY(check_value(checker, &opened));
+        if (opened)
+            TRY(check_opened(checker, &opened));
+        if (!opened)
+            TRY(check_behind(checker));
+    } while (checker->depth > 0);
+    return 0;
 }
 
 int json_check(struct str text, struct str *trimmed, struct err *err)

@@ -84,15 +84,14 @@ static int rebuild(struct map *map)
 static int make_room(struct map *map)
 {
     uint32_t used = map->count + map->removed;
-    int rc = 0;
 
     if (map->cap == 0)
         hash_random(&map->seed, sizeof map->seed);
     if (used + 1 > map->cap - map->cap / 4)
-        rc = rebuild(map);
+        return rebuild(map);
     else if (map->cap > CAP_MIN && map->count + 1 < map->cap / 8)
         (void)rebuild(map);
-    return rc;
+    return 0;
 }
 
 int map_put(struct map *map, struct str key, void *value)

@@ -17,6 +17,7 @@ struct map {
 };
 
 #define MAP_INIT ((struct map){NULL, 0, 0, 0, 0})
+#define MAP_AUTO __attribute__((cleanup(map_deinit))) /* struct map: freed when its block ends */
 
 void *map_get(const struct map *map, struct str key); /* NULL when absent */
 

@@ -23,7 +23,7 @@
 
 int engine_read_lease_base(struct engine *engine, struct err *err)
 {
-    struct arena arena = ARENA_INIT(0);
+    ARENA_AUTO struct arena arena = ARENA_INIT(0);
     struct str base = STR_NONE;
     int64_t before = engine->leases.base;
     int rc = engine->store->verbs->info_get(engine->store, "lease_base", &arena, &base, err);
@@ -32,7 +32,6 @@ int engine_read_lease_base(struct engine *engine, struct err *err)
         str_to_int64(base, &engine->leases.base);
     if (engine->leases.base != before)
         LOG(engine->log, LOG_WARN, "store.leases_void", KI("lease_base", engine->leases.base));
-    arena_deinit(&arena);
     return rc;
 }
 
@@ -41,7 +40,7 @@ int engine_read_lease_base(struct engine *engine, struct err *err)
 static int read_epoch(struct engine *engine, struct err *err)
 {
     const struct store_verbs *verbs = engine->store->verbs;
-    struct arena arena = ARENA_INIT(0);
+    ARENA_AUTO struct arena arena = ARENA_INIT(0);
     struct str restored = STR_NONE, base = STR_NONE;
     int rc = verbs->info_get(engine->store, "restored", &arena, &restored, err);
 
@@ -61,7 +60,6 @@ static int read_epoch(struct engine *engine, struct err *err)
         }
         LOG(engine->log, LOG_WARN, "store.restored", KI("lease_base", engine->leases.base));
     }
-    arena_deinit(&arena);
     return rc;
 }
 

@@ -28,17 +28,16 @@ static int register_again(struct pd_consumer *consumer, struct err *err)
     ARENA_AUTO struct arena arena = ARENA_INIT(0);
     int64_t lease_ms;
     struct str id;
-    int rc;
 
     LOCKED(&consumer->registering);
-    rc = consumer->source->verbs->register_worker(consumer->source, &consumer->registration, &arena,
-                                                  &id, &consumer->heartbeat_ms, &lease_ms, err);
-    if (rc == 0 && !consumer->registration.id.data) {
+    TRY(consumer->source->verbs->register_worker(consumer->source, &consumer->registration, &arena,
+                                                 &id, &consumer->heartbeat_ms, &lease_ms, err));
+    if (!consumer->registration.id.data) {
         consumer->registration.id = arena_str(&consumer->arena, id);
         if (!consumer->registration.id.data)
-            rc = err_no_memory(err);
+            return err_no_memory(err);
     }
-    return rc;
+    return 0;
 }
 
 static int open_consumer(struct pd_consumer *consumer, const struct pd_worker_options *options,

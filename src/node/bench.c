@@ -42,7 +42,7 @@ static int call(struct bench *bench, struct request *request)
 
 static int enqueue(struct bench *bench, uint32_t count)
 {
-    struct arena arena = ARENA_INIT(0);
+    ARENA_AUTO struct arena arena = ARENA_INIT(0);
     struct enqueue_request request = {.base = {.kind = REQUEST_ENQUEUE, .arena = &arena},
                                       .count = count,
                                       .actor = ACTOR_API};
@@ -57,14 +57,13 @@ static int enqueue(struct bench *bench, uint32_t count)
     }
     if (rc == 0)
         rc = request.inputs ? call(bench, &request.base) : err_no_memory(bench->err);
-    arena_deinit(&arena);
     return rc;
 }
 
 /* Claims up to count and completes them, start and outcome in one report. */
 static int work(struct bench *bench, uint32_t count, uint32_t *done)
 {
-    struct arena arena = ARENA_INIT(0);
+    ARENA_AUTO struct arena arena = ARENA_INIT(0);
     struct claim_request claim = {.base = {.kind = REQUEST_CLAIM, .arena = &arena},
                                   .worker_id = bench->worker_id,
                                   .max = count};
@@ -92,7 +91,6 @@ static int work(struct bench *bench, uint32_t count, uint32_t *done)
     if (rc == 0 && report.count)
         rc = call(bench, &report.base);
     *done = claim.claimed_count;
-    arena_deinit(&arena);
     return rc;
 }
 

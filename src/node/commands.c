@@ -67,12 +67,12 @@ static void look_at_users(const struct settings *settings, struct arena *arena,
 void node_command_risks(const struct settings *settings, bool has_store, struct arena *arena,
                         struct command_risks *risks)
 {
-    struct buf files = BUF_INIT(FILES_BYTES_MAX);
+    BUF_AUTO struct buf files = BUF_INIT(FILES_BYTES_MAX);
 
     *risks = (struct command_risks){.is_root = geteuid() == 0};
     look_at_users(settings, arena, risks);
     if (risks->shared == 0)
-        goto out;
+        return;
     risks->is_open = has_store && !settings->access.token.data;
     risks->is_readable = faccessat(AT_FDCWD, "/proc/self/exe", R_OK, AT_EACCESS) == 0;
     if (has_store)
@@ -83,8 +83,6 @@ void node_command_risks(const struct settings *settings, bool has_store, struct 
     add_file(&files, settings->access.password_file);
     if (files.len && !files.failed)
         risks->files = arena_str(arena, buf_view(&files));
-out:
-    buf_deinit(&files);
 }
 
 uint32_t node_exposed_files(const struct settings *settings,

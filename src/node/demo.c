@@ -88,7 +88,7 @@ static bool is_empty(const struct stats_request *stats)
 
 int demo_enqueue(struct engine *engine, const struct settings *settings, struct err *err)
 {
-    struct arena arena = ARENA_INIT(0);
+    ARENA_AUTO struct arena arena = ARENA_INIT(0);
     struct stats_request stats = {.base = {.kind = REQUEST_STATS, .arena = &arena}};
     struct enqueue_request request = {.base = {.kind = REQUEST_ENQUEUE, .arena = &arena},
                                       .actor = ACTOR_API};
@@ -98,12 +98,10 @@ int demo_enqueue(struct engine *engine, const struct settings *settings, struct 
     if (rc < 0)
         *err = stats.base.err;
     if (rc < 0 || !is_empty(&stats))
-        goto out;
+        return rc;
     rc = spec_parse_all(STR(tasks), settings, &arena, &request.inputs, &request.count, &is_array,
                         err);
     if (rc == 0 && (rc = engine_call(engine, &request.base)) < 0)
         *err = request.base.err;
-out:
-    arena_deinit(&arena);
     return rc;
 }

@@ -90,7 +90,7 @@ static uint32_t steps_to(const struct migrate_report *report, int64_t target, bo
 /* Are the last steps undone without a loss of data? The error names all that goes. */
 static int check_losses(const struct migrate_report *report, uint32_t steps, struct err *err)
 {
-    struct buf text = BUF_INIT(LOSSES_BYTES_MAX);
+    BUF_AUTO struct buf text = BUF_INIT(LOSSES_BYTES_MAX);
     int rc = 0;
 
     for (uint32_t i = report->migrations_count; i-- > 0 && steps > 0;) {
@@ -107,7 +107,6 @@ static int check_losses(const struct migrate_report *report, uint32_t steps, str
         rc = err_set(err, ERR_CONFLICT, "data would be lost with %.*s%s; make a backup first, then "
                      "add --lose-data", LOSSES_SHOWN, text.data,
                      text.len > LOSSES_SHOWN ? " …" : "");
-    buf_deinit(&text);
     return rc;
 }
 

@@ -89,7 +89,7 @@ static void name_tasks(struct store *store, struct findings *findings, uint32_t 
 {
     for (uint32_t i = from; i < findings->count; i++) {
         struct verify_finding *finding = &findings->list[i];
-        struct arena arena = ARENA_INIT(0);
+        ARENA_AUTO struct arena arena = ARENA_INIT(0);
         struct execution *execution = NULL;
         char id[UUID_TEXT_BYTES];
         struct err err = {0};
@@ -101,7 +101,6 @@ static void name_tasks(struct store *store, struct findings *findings, uint32_t 
             uuid_format(&execution->task_id, id);
             finding->task_id = arena_str(findings->arena, str_of(id));
         }
-        arena_deinit(&arena);
     }
 }
 

@@ -141,7 +141,7 @@ static void send_all(struct span_export *export, struct buf *body, uint32_t coun
 static void *run(void *ctx)
 {
     struct span_export *export = ctx;
-    struct buf body = BUF_INIT(GATHERED_BYTES_MAX);
+    BUF_AUTO struct buf body = BUF_INIT(GATHERED_BYTES_MAX);
 
     pthread_mutex_lock(&export->mutex);
     while (!export->stop || export->gathered_count) {
@@ -163,7 +163,6 @@ static void *run(void *ctx)
     export->ended = true;
     pthread_cond_signal(&export->changed);
     pthread_mutex_unlock(&export->mutex);
-    buf_deinit(&body);
     return NULL;
 }
 

@@ -109,32 +109,29 @@ static int add_setting(struct headers *headers, struct str text)
     int rc = 0;
 
     while (rc == 0 && text.len) {
-        struct buf decoded = BUF_INIT(SPAN_HEADERS_BYTES_MAX);
+        BUF_AUTO struct buf decoded = BUF_INIT(SPAN_HEADERS_BYTES_MAX);
         struct str value = cut_at(&text, ',');
         struct str name = cut_at(&value, '=');
 
         decode(trim(value), &decoded);
         rc = decoded.failed ? err_no_memory(headers->err)
                             : add(headers, name, buf_view(&decoded));
-        buf_deinit(&decoded);
     }
     return rc;
 }
 
 static int add_lines(struct headers *headers, struct str text)
 {
-    int rc = 0;
-
-    while (rc == 0 && text.len) {
+    while (text.len) {
         struct str value = cut_at(&text, '\n');
         struct str name;
 
         if (trim(value).len == 0 || value.data[0] == '#')
             continue;
         name = cut_at(&value, ':');
-        rc = add(headers, name, value);
+        TRY(add(headers, name, value));
     }
-    return rc;
+    return 0;
 }
 
 static int read_file(struct str path, char *text, size_t cap, size_t *len, struct err *err)

@@ -17,7 +17,7 @@
  * enough. */
 int worker_register(struct worker *worker, uint64_t seen, struct err *err)
 {
-    struct arena arena = ARENA_INIT(0);
+    ARENA_AUTO struct arena arena = ARENA_INIT(0);
     struct source_worker registration;
     int64_t heartbeat_ms = 0;
     int64_t lease_ms = 0;
@@ -45,7 +45,6 @@ int worker_register(struct worker *worker, uint64_t seen, struct err *err)
         KI("slots", worker->config.slots), KI("heartbeat_ms", heartbeat_ms));
 out:
     pthread_mutex_unlock(&worker->beats.registering);
-    arena_deinit(&arena);
     return rc;
 }
 

@@ -196,7 +196,7 @@ static int print_task(struct call *call, struct str task, struct str id)
 static int run(struct call *call)
 {
     struct client client = {0};
-    struct buf body = BUF_INIT(BODY_BYTES_MAX);
+    BUF_AUTO struct buf body = BUF_INIT(BODY_BYTES_MAX);
     struct str task = STR_NONE;
     struct str id;
     int rc;
@@ -221,7 +221,6 @@ static int run(struct call *call)
         rc = call_given(call, "wait") ? wait_for(call, &client, id) : print_task(call, task, id);
 out:
     client_close(&client);
-    buf_deinit(&body);
     return rc;
 }
 

@@ -74,13 +74,13 @@ static int run_run(struct call *call)
 /* Exit 0 when it can be recovered, 1 when not, 3 when there is no such task. */
 static int run_validate(struct call *call)
 {
-    struct buf line = BUF_INIT(BODY_BYTES_MAX);
+    BUF_AUTO struct buf line = BUF_INIT(BODY_BYTES_MAX);
     struct str verdict = STR_NONE;
     struct str valid, reason;
     int rc = post(call, "/v1/recovery/validate", &verdict);
 
     if (rc < 0)
-        goto out;
+        return rc;
     valid = json_get(verdict, STR("valid"));
     reason = view_member(call, verdict, "reason");
     if (call_given(call, "json")) {
@@ -96,8 +96,6 @@ static int run_validate(struct call *call)
         rc = 0;
     else
         rc = str_is(reason, "not_found") ? 3 : 1;
-out:
-    buf_deinit(&line);
     return rc;
 }
 

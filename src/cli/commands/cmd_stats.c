@@ -201,18 +201,16 @@ static int run(struct call *call)
 {
     CLIENT_AUTO struct client client = {0};
     struct str stats = STR_NONE, history = STR_NONE;
-    int rc = client_open(&client, call);
 
-    if (rc == 0)
-        rc = client_get(&client, STR("/v1/stats"), &stats);
-    if (rc == 0 && call_given(call, "json")) {
+    TRY(client_open(&client, call));
+    TRY(client_get(&client, STR("/v1/stats"), &stats));
+    if (call_given(call, "json")) {
         terminal_json(&call->out, stats);
-    } else if (rc == 0) {
-        rc = client_get(&client, STR("/v1/stats/history?window=15m&open=true"), &history);
-        if (rc == 0)
-            show(call, stats, history);
+    } else {
+        TRY(client_get(&client, STR("/v1/stats/history?window=15m&open=true"), &history));
+        show(call, stats, history);
     }
-    return rc;
+    return 0;
 }
 
 const struct command command_stats = {

@@ -97,7 +97,7 @@ static const struct view_column list_columns[] = {
 /* GET /v1/tasks/{id}AFTER?flags; the reply stays in the call's arena. */
 static int fetch(struct call *call, const char *after, struct str *reply)
 {
-    struct buf path = BUF_INIT(QUERY_BYTES_MAX);
+    BUF_AUTO struct buf path = BUF_INIT(QUERY_BYTES_MAX);
     struct client client = {0};
     int rc = client_check_task_id(call, call->args[0]);
 
@@ -111,7 +111,6 @@ static int fetch(struct call *call, const char *after, struct str *reply)
         rc = client_get(&client, buf_view(&path), reply);
 out:
     client_close(&client);
-    buf_deinit(&path);
     return rc;
 }
 

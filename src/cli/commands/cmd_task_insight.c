@@ -27,17 +27,15 @@ static int run_why(struct call *call)
 {
     CLIENT_AUTO struct client client = {0};
     struct str reply = STR_NONE;
-    int rc = client_check_task_id(call, call->args[0]);
 
-    if (rc == 0)
-        rc = client_open(&client, call);
-    if (rc == 0)
-        rc = client_get(&client, client_path(call, "/v1/tasks/", call->args[0], "/why"), &reply);
-    if (rc == 0 && call_given(call, "json"))
+    TRY(client_check_task_id(call, call->args[0]));
+    TRY(client_open(&client, call));
+    TRY(client_get(&client, client_path(call, "/v1/tasks/", call->args[0], "/why"), &reply));
+    if (call_given(call, "json"))
         terminal_json(&call->out, reply);
-    else if (rc == 0)
+    else
         print_why(call, reply);
-    return rc;
+    return 0;
 }
 
 const struct command task_why = {

@@ -239,7 +239,7 @@ static void write_settings_json(struct doctor *doctor, struct buf *out)
     uint32_t index = 0;
 
     for (const struct config_field *field = config_root.fields; field->key; field++, index++) {
-        struct buf value = BUF_INIT(CONFIG_TEXT_BYTES_MAX + 64);
+        BUF_AUTO struct buf value = BUF_INIT(CONFIG_TEXT_BYTES_MAX + 64);
 
         config_show(doctor->config, field, &value);
         buf_text(out, index > 0 ? ",{" : "{");
@@ -247,7 +247,6 @@ static void write_settings_json(struct doctor *doctor, struct buf *out)
         json_write_member_string(out, "value", buf_view(&value));
         json_write_member_string(out, "from", origin_text(&doctor->config->origins[index]));
         buf_byte(out, '}');
-        buf_deinit(&value);
     }
 }
 
@@ -284,14 +283,13 @@ static void print_settings(struct doctor *doctor)
     table_column(&table, "FROM", false, true);
     for (const struct config_field *field = config_root.fields; field->key; field++, index++) {
         const struct config_value_origin *origin = &doctor->config->origins[index];
-        struct buf value = BUF_INIT(CONFIG_TEXT_BYTES_MAX + 64);
+        BUF_AUTO struct buf value = BUF_INIT(CONFIG_TEXT_BYTES_MAX + 64);
 
         config_show(doctor->config, field, &value);
         table_cell(&table, str_of(field->key), COLOUR_NONE);
         table_cell(&table, buf_view(&value), COLOUR_NONE);
         table_cell(&table, origin_text(origin),
                    origin->origin == ORIGIN_DEFAULT ? COLOUR_DIM : COLOUR_CYAN);
-        buf_deinit(&value);
     }
     table_print(&table, &doctor->call->out);
 }
@@ -303,7 +301,7 @@ static void print_checks(struct doctor *doctor)
 
     for (uint32_t i = 0; i < doctor->count; i++) {
         const struct doctor_check *check = &doctor->checks[i];
-        struct buf line = BUF_INIT(65536);
+        BUF_AUTO struct buf line = BUF_INIT(65536);
 
         buf_format(&line, "%-8s", verdict_word(check->verdict));
         terminal_print(out, colours[check->verdict], buf_view(&line));
@@ -317,7 +315,6 @@ static void print_checks(struct doctor *doctor)
             terminal_clean(&line, check->fix);
         }
         terminal_line(out, COLOUR_NONE, buf_view(&line));
-        buf_deinit(&line);
     }
     fputc('\n', out->file);
 }

@@ -47,7 +47,7 @@ static int read_file(int fd, const char *path, struct buf *text, struct err *err
 int config_load_file(struct config *config, const char *given, struct err *err)
 {
     const char *path = given ? given : CONFIG_FILE_DEFAULT;
-    struct buf text = BUF_INIT(CONFIG_BYTES_MAX + 16384);
+    BUF_AUTO struct buf text = BUF_INIT(CONFIG_BYTES_MAX + 16384);
     int rc = given ? 0 : config_trust_place(path, err);
     int fd;
 
@@ -68,7 +68,6 @@ int config_load_file(struct config *config, const char *given, struct err *err)
     rc = config_parse(config, buf_view(&text), path, err);
 out:
     close(fd);
-    buf_deinit(&text);
     return rc;
 }
 

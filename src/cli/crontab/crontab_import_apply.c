@@ -61,13 +61,12 @@ static int keep_page(struct import *import, struct known_jobs *known, struct str
 {
     struct json_iter iter;
     struct str item;
-    int rc = 0;
 
     json_begin(view_items(reply), &iter);
-    while (rc == 0 && json_next_element(&iter, &item))
+    while (json_next_element(&iter, &item))
         if (str_starts(view_member(import->call, item, "name"), import->prefix))
-            rc = keep_job(import, known, item, kept);
-    return rc;
+            TRY(keep_job(import, known, item, kept));
+    return 0;
 }
 
 /* All jobs whose names begin like those of this crontab, page by page: each page has its own
@@ -161,7 +160,7 @@ static int put_schedule(struct import *import, struct client *client, struct imp
                         bool *changed)
 {
     struct call *call = import->call;
-    struct buf body = BUF_INIT(65536);
+    BUF_AUTO struct buf body = BUF_INIT(65536);
     struct str schedule = STR_NONE;
     struct str reply = STR_NONE;
     struct json_iter iter;
@@ -173,7 +172,7 @@ static int put_schedule(struct import *import, struct client *client, struct imp
     while (rc == 0 && json_next_element(&iter, &item)) {
         schedule = item;
         if (schedule_is(call, item, planned))
-            goto out;
+            return rc;
     }
     *changed = true;
     write_schedule(import, planned, !schedule.data, &body);
@@ -183,8 +182,6 @@ static int put_schedule(struct import *import, struct client *client, struct imp
     else if (rc == 0)
         rc = thing_request(client, "POST", &thing_job, planned->job_id, "/schedules",
                            buf_view(&body), &reply);
-out:
-    buf_deinit(&body);
     return rc;
 }
 
@@ -232,23 +229,20 @@ static int apply_line(struct import *import, struct client *client, struct known
 {
     struct call *call = import->call;
     bool changed = false;
-    int rc = 0;
 
     if (known) {
         known->wanted = true;
         planned->job_id = known->id;
         if (!str_eq(known->payload, canonical(&call->arena, planned->payload))) {
             changed = true;
-            rc = update_job(client, planned);
+            TRY(update_job(client, planned));
         }
     } else {
-        rc = create_job(import, client, planned);
+        TRY(create_job(import, client, planned));
     }
-    if (rc == 0)
-        rc = put_schedule(import, client, planned, &changed);
-    if (rc == 0)
-        planned->result = !known ? IMPORT_TAKEN : changed ? IMPORT_CHANGED : IMPORT_THERE;
-    return rc;
+    TRY(put_schedule(import, client, planned, &changed));
+    planned->result = !known ? IMPORT_TAKEN : changed ? IMPORT_CHANGED : IMPORT_THERE;
+    return 0;
 }
 
 /* What the server refuses of one line says nothing about the others. */

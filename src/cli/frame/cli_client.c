@@ -168,7 +168,7 @@ int client_call(struct client *client, const char *method, struct str path, stru
                 int64_t timeout_ms, struct str *reply)
 {
     struct call *call = client->call;
-    struct buf response = BUF_INIT(CLIENT_REPLY_BYTES_MAX);
+    BUF_AUTO struct buf response = BUF_INIT(CLIENT_REPLY_BYTES_MAX);
     const char *path_text = arena_cstr(&call->arena, path);
     struct str text = STR_NONE;
     struct err why = {0};
@@ -182,7 +182,7 @@ int client_call(struct client *client, const char *method, struct str path, stru
                           &why);
     if (rc < 0) {
         rc = unreachable(client, &why);
-        goto out;
+        return rc;
     }
     if (response.len > 0) {
         text = arena_str(&call->arena, buf_view(&response));
@@ -195,8 +195,6 @@ int client_call(struct client *client, const char *method, struct str path, stru
         rc = err_set(&call->err, ERR_IO, "the server at " STR_FMT " answered something that is not "
                      "JSON; is it a Perdura server?", STR_ARG(client->server));
     *reply = text;
-out:
-    buf_deinit(&response);
     return rc;
 }
 

@@ -71,7 +71,7 @@ static void subcommand_rows(struct buf *text, const struct command *command)
 {
     for (uint32_t i = 0; command->subcommands[i]; i++) {
         const struct command *sub = command->subcommands[i];
-        struct buf left = BUF_INIT(512);
+        BUF_AUTO struct buf left = BUF_INIT(512);
 
         if (sub->hidden)
             continue;
@@ -79,7 +79,6 @@ static void subcommand_rows(struct buf *text, const struct command *command)
         if (sub->arguments)
             buf_format(&left, " %s", sub->arguments);
         row(text, buf_view(&left), str_of(sub->summary));
-        buf_deinit(&left);
     }
     buf_byte(text, '\n');
 }

@@ -122,32 +122,27 @@ static int read_input(const char *path, struct buf *text, struct err *err)
 int call_json(struct call *call, const char *flag, size_t bytes_max, struct str *json)
 {
     struct str text = call_given_text(call, flag);
-    struct buf input = BUF_INIT(COMMAND_INPUT_BYTES_MAX + INPUT_STEP_BYTES);
+    BUF_AUTO struct buf input = BUF_INIT(COMMAND_INPUT_BYTES_MAX + INPUT_STEP_BYTES);
     struct err why;
-    int rc = 0;
 
     *json = STR_NONE;
     if (!text.data)
         return 0;
     if (str_is(text, "-"))
-        rc = read_input(NULL, &input, &call->err);
+        TRY(read_input(NULL, &input, &call->err));
     else if (str_starts(text, STR("@")))
-        rc = read_input(text.data + 1, &input, &call->err);
+        TRY(read_input(text.data + 1, &input, &call->err));
     else
         buf_str(&input, text);
-    if (rc < 0)
-        goto out;
     text = arena_str(&call->arena, buf_view(&input));
     if (!text.data)
-        rc = err_set(&call->err, ERR_MEMORY, "there is not enough memory to read --%s", flag);
+        return err_set(&call->err, ERR_MEMORY, "there is not enough memory to read --%s", flag);
     else if (json_check(text, json, &why) < 0)
-        rc = err_set(&call->err, ERR_USAGE, "--%s is not valid JSON: %s", flag, why.text);
+        return err_set(&call->err, ERR_USAGE, "--%s is not valid JSON: %s", flag, why.text);
     else if (json->len > bytes_max)
-        rc = err_set(&call->err, ERR_USAGE, "--%s has %zu bytes; at most %zu are allowed", flag,
-                     json->len, bytes_max);
-out:
-    buf_deinit(&input);
-    return rc;
+        return err_set(&call->err, ERR_USAGE, "--%s has %zu bytes; at most %zu are allowed", flag,
+                       json->len, bytes_max);
+    return 0;
 }
 
 int call_read_file(struct call *call, struct str path, size_t bytes_max, struct str *text)

@@ -41,7 +41,6 @@ static int print_page(struct listing *listing, struct client *client, struct str
 {
     struct call *call = listing->call;
     struct str items = view_items(reply);
-    int rc = 0;
 
     listing->is_empty &= json_count(items) == 0;
     if (listing->json && listing->all) {
@@ -50,13 +49,13 @@ static int print_page(struct listing *listing, struct client *client, struct str
         terminal_json(&call->out, reply);
     } else {
         if (listing->decorate)
-            rc = listing->decorate(client, items, &items);
-        if (rc == 0 && listing->pages == 0)
+            TRY(listing->decorate(client, items, &items));
+        if (listing->pages == 0)
             view_table(call, items, listing->columns, listing->columns_count);
-        else if (rc == 0)
+        else
             view_table_page(call, items, listing->columns, listing->columns_count);
     }
-    return rc;
+    return 0;
 }
 
 static int list_page(struct listing *listing, struct client *client)

@@ -243,27 +243,22 @@ static int run_now(struct call *call)
     CLIENT_AUTO struct client client = {0};
     struct str task = STR_NONE;
     struct str id;
-    int rc;
 
     buf_byte(&body, '{');
-    rc = call_write_fields(call, &body);
+    TRY(call_write_fields(call, &body));
     buf_byte(&body, '}');
-    if (rc == 0)
-        rc = client_open(&client, call);
-    if (rc == 0)
-        rc = thing_find(&client, &thing_job, call->args[0], &id);
-    if (rc == 0)
-        rc = thing_request(&client, "POST", &thing_job, id, ":run", buf_view(&body), &task);
-    if (rc == 0 && !(call_given(call, "wait") && call_given(call, "json")))
-        rc = thing_print_id(call, task);
-    if (rc == 0 && call_given(call, "wait")) {
+    TRY(client_open(&client, call));
+    TRY(thing_find(&client, &thing_job, call->args[0], &id));
+    TRY(thing_request(&client, "POST", &thing_job, id, ":run", buf_view(&body), &task));
+    if (!(call_given(call, "wait") && call_given(call, "json")))
+        TRY(thing_print_id(call, task));
+    if (call_given(call, "wait")) {
         id = view_member(call, task, "id");
         fflush(call->out.file);
-        rc = task_wait(&client, id, call_duration_ms(call, "wait-timeout", -1), &task);
-        if (rc == 0)
-            rc = task_wait_print(&client, id, task, call_given(call, "json"));
+        TRY(task_wait(&client, id, call_duration_ms(call, "wait-timeout", -1), &task));
+        return task_wait_print(&client, id, task, call_given(call, "json"));
     }
-    return rc;
+    return 0;
 }
 
 /* ---- looking ---- */

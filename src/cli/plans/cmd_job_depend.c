@@ -117,14 +117,13 @@ static int delete_one(struct client *client, struct str job_id, struct str depen
     struct str after = client_path(call, "/dependencies/", id, "");
     struct str reply = STR_NONE;
     const char *text = arena_cstr(&call->arena, after);
-    int rc = thing_request(client, "DELETE", &thing_job, job_id, text ? text : "/dependencies/",
-                           STR_NONE, &reply);
 
-    if (rc == 0)
-        terminal_line_clean(&call->notes, COLOUR_NONE,
-                            arena_format(&call->arena, "deleted dependency " STR_FMT,
-                                         STR_ARG(id)));
-    return rc;
+    TRY(thing_request(client, "DELETE", &thing_job, job_id, text ? text : "/dependencies/",
+                      STR_NONE, &reply));
+    terminal_line_clean(&call->notes, COLOUR_NONE,
+                        arena_format(&call->arena, "deleted dependency " STR_FMT,
+                                     STR_ARG(id)));
+    return 0;
 }
 
 static int run_undepend(struct call *call)

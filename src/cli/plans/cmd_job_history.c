@@ -88,12 +88,11 @@ static int print_stats(struct client *client, struct str job_id)
     struct str after = arena_format(&call->arena, "/stats?with_deleted=true&since=" STR_FMT,
                                     STR_ARG(since_text(call)));
     struct str stats = STR_NONE;
-    int rc = thing_request(client, "GET", &thing_job, job_id, after.data ? after.data : "/stats",
-                           STR_NONE, &stats);
 
-    if (rc == 0)
-        print_summary(call, stats);
-    return rc;
+    TRY(thing_request(client, "GET", &thing_job, job_id, after.data ? after.data : "/stats",
+                      STR_NONE, &stats));
+    print_summary(call, stats);
+    return 0;
 }
 
 static int run_history(struct call *call)

@@ -286,7 +286,7 @@ static int watch(struct top *top)
 static int print_once(struct top *top)
 {
     struct top_answer *answer = calloc(1, sizeof *answer);
-    struct buf frame = BUF_INIT(FRAME_BYTES_MAX);
+    BUF_AUTO struct buf frame = BUF_INIT(FRAME_BYTES_MAX);
     struct call *call = top->call;
     int rc = 0;
 
@@ -302,7 +302,6 @@ static int print_once(struct top *top)
         top_view_draw(&top->view, &answer->snapshot, "\n", &frame);
         fwrite(frame.data, 1, frame.len, call->out.file);
     }
-    buf_deinit(&frame);
     free(answer);
     return rc;
 }

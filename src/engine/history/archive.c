@@ -50,23 +50,22 @@ static int write_events(struct store *store, struct store_reader *reader, const 
 static int write_line(struct store *store, struct store_reader *reader, const struct task *task,
                       struct buf *out, struct err *err)
 {
-    struct arena arena = ARENA_INIT(0);
+    ARENA_AUTO struct arena arena = ARENA_INIT(0);
     struct render_extra extra = {.single = true};
     struct task *whole;
     int64_t created_us;
-    int rc = store->verbs->read_task(reader, &task->id, &arena, &whole, err);
 
-    if (rc == 0 && whole)
-        rc = store->verbs->read_result(reader, &task->id, &arena, &extra.result, &created_us, err);
-    if (rc == 0 && whole) {
+    TRY(store->verbs->read_task(reader, &task->id, &arena, &whole, err));
+    if (whole)
+        TRY(store->verbs->read_result(reader, &task->id, &arena, &extra.result, &created_us, err));
+    if (whole) {
         buf_text(out, "{\"task\":");
         render_task(out, whole, &extra);
         buf_text(out, ",\"events\":[");
-        rc = write_events(store, reader, task, &arena, out, err);
+        TRY(write_events(store, reader, task, &arena, out, err));
         buf_text(out, "]}\n");
     }
-    arena_deinit(&arena);
-    return rc;
+    return 0;
 }
 
 static bool is_zeros(const char *data, off_t len)
@@ -160,7 +159,7 @@ int archive_write(struct store *store, struct store_reader *reader, struct str f
                   struct task *const *tasks, uint32_t count, int64_t now_us, bool *checked,
                   struct err *err)
 {
-    struct buf lines = BUF_INIT(LINES_BYTES_MAX);
+    BUF_AUTO struct buf lines = BUF_INIT(LINES_BYTES_MAX);
     void *packed = NULL;
     size_t cap, len;
     int rc = 0;
@@ -182,6 +181,5 @@ int archive_write(struct store *store, struct store_reader *reader, struct str f
         rc = append_file(folder, str_span(packed, len), now_us, checked, err);
 out:
     free(packed);
-    buf_deinit(&lines);
     return rc;
 }

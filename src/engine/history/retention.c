@@ -43,7 +43,7 @@ static int is_awaited(struct batch *batch, const struct task *task, bool *awaite
     int rc;
 
     do {
-        struct arena page = ARENA_INIT(0);
+        ARENA_AUTO struct arena page = ARENA_INIT(0);
 
         rc = batch->store->verbs->dependents_find(batch->store, &task->id, &after,
                                                   BOUND_DEPENDENTS_STEP, &page, &dependents,
@@ -55,7 +55,6 @@ static int is_awaited(struct batch *batch, const struct task *task, bool *awaite
             *awaited = rc == 0 && dependent && !status_ended(dependent->status);
             after = dependents[i].task_id;
         }
-        arena_deinit(&page);
     } while (rc == 0 && !*awaited && count == BOUND_DEPENDENTS_STEP);
     return rc;
 }
@@ -262,21 +261,19 @@ static int purge_status(struct batch *batch, struct purge_request *request, enum
                                  .user_id = request->user_id,
                                  .limit = PURGE_PAGE};
     uint32_t count;
-    int rc;
 
     do {
-        struct arena page = ARENA_INIT(0);
+        ARENA_AUTO struct arena page = ARENA_INIT(0);
         struct task *found;
 
-        rc = engine->store->verbs->read_tasks(engine->history.reader, &filter, &page, &found,
-                                              &count, err);
-        if (rc == 0 && count > 0) {
+        TRY(engine->store->verbs->read_tasks(engine->history.reader, &filter, &page, &found, &count,
+                                             err));
+        if (count > 0) {
             filter.before_key = found[count - 1].key;
-            rc = purge_page(batch, found, count, &request->removed, err);
+            TRY(purge_page(batch, found, count, &request->removed, err));
         }
-        arena_deinit(&page);
-    } while (rc == 0 && count == PURGE_PAGE && request->removed < REMOVE_STEP);
-    return rc;
+    } while (count == PURGE_PAGE && request->removed < REMOVE_STEP);
+    return 0;
 }
 
 /* B8: all ended tasks of a user, a chunk per call. */

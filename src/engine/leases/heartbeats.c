@@ -93,26 +93,24 @@ static int look_at_held(struct batch *batch, struct heartbeat_request *request,
 {
     struct err *err = &request->base.err;
     struct task **tasks = arena_alloc_array(&batch->arena, BOUND_CHORE_ROWS, sizeof *tasks);
-    struct arena page = ARENA_INIT(0);
+    ARENA_AUTO struct arena page = ARENA_INIT(0);
     int64_t after = 0;
     uint32_t count = 0;
-    int rc;
 
     TRY_MEMORY(tasks);
     do {
         arena_reset(&page);
-        rc = batch->store->verbs->held_find(batch->store, worker->row.id, after, BOUND_CHORE_ROWS,
-                                            &page, tasks, &count, err);
-        for (uint32_t i = 0; rc == 0 && i < count; i++) {
+        TRY(batch->store->verbs->held_find(batch->store, worker->row.id, after, BOUND_CHORE_ROWS,
+                                           &page, tasks, &count, err));
+        for (uint32_t i = 0; i < count; i++) {
             struct task *known = map_get(&batch->tasks, uuid_bytes(&tasks[i]->id));
 
             after = tasks[i]->key;
-            rc = look_at_one(batch, request, known ? known : tasks[i], listed);
+            TRY(look_at_one(batch, request, known ? known : tasks[i], listed));
         }
-    } while (rc == 0 && count == BOUND_CHORE_ROWS &&
+    } while (count == BOUND_CHORE_ROWS &&
              request->cancel_count + request->pause_count < BOUND_REPORT_ELEMENTS);
-    arena_deinit(&page);
-    return rc;
+    return 0;
 }
 
 /* Only what is named with its lease counts as listed. */
@@ -144,8 +142,7 @@ int workers_heartbeat(struct batch *batch, struct request *base)
     struct heartbeat_request *request = (struct heartbeat_request *)base;
     struct worker_state *worker;
     struct err *err = &request->base.err;
-    struct map listed = MAP_INIT;
-    int rc;
+    MAP_AUTO struct map listed = MAP_INIT;
 
     request->cancel_count = request->pause_count = request->lost_count = 0;
     TRY(workers_find(batch, request->worker_id, &worker, err));
@@ -159,9 +156,6 @@ int workers_heartbeat(struct batch *batch, struct request *base)
                                                         sizeof *request->lost_tokens));
     TRY(workers_renew(batch, worker, err));
     TRY(batch_flush(batch, err));
-    rc = find_lost(batch, request, &listed);
-    if (rc == 0)
-        rc = look_at_held(batch, request, worker, request->task_ids ? &listed : NULL);
-    map_deinit(&listed);
-    return rc;
+    TRY(find_lost(batch, request, &listed));
+    return look_at_held(batch, request, worker, request->task_ids ? &listed : NULL);
 }

@@ -66,7 +66,7 @@ static void tell_poison(const struct log *log, const struct lost_told *told)
 void lost_tell(const struct engine *engine, const struct batch *batch)
 {
     const struct lost_told *told = &batch->lost;
-    struct buf from = BUF_INIT(FROM_BYTES_MAX);
+    BUF_AUTO struct buf from = BUF_INIT(FROM_BYTES_MAX);
 
     if (told->tasks_count == 0)
         return;
@@ -78,5 +78,4 @@ void lost_tell(const struct engine *engine, const struct batch *batch)
     LOG(engine->log, LOG_INFO, "tasks.taken_back", KI("tasks", told->tasks_count),
         KS("from", buf_view(&from)), KI("poison", told->poison_count));
     tell_poison(engine->log, told);
-    buf_deinit(&from);
 }

@@ -19,7 +19,7 @@
 static int look_at_one(struct batch *batch, const struct task *task, int64_t *before_seq,
                        struct findings *found, struct err *err)
 {
-    struct arena arena = ARENA_INIT(0);
+    ARENA_AUTO struct arena arena = ARENA_INIT(0);
     struct checkpoint *row;
     int rc = batch->store->verbs->recovery->checkpoint_before(batch->store, &task->id, *before_seq,
                                                               &arena, &row, err);
@@ -34,7 +34,6 @@ static int look_at_one(struct batch *batch, const struct task *task, int64_t *be
         else
             found->damaged++;
     }
-    arena_deinit(&arena);
     return rc;
 }
 
@@ -116,8 +115,7 @@ static void write_detail(struct buf *out, const struct task *task, const struct 
 struct str recovery_verdict(const struct task *task, const struct findings *found,
                             enum recovery_reason reason, struct str said, struct arena *arena)
 {
-    struct buf text = BUF_INIT(DETAIL_BYTES_MAX);
-    struct str copy;
+    BUF_AUTO struct buf text = BUF_INIT(DETAIL_BYTES_MAX);
 
     buf_format(&text, "{\"valid\":%s,\"reason\":", reason == RECOVERY_VALID ? "true" : "false");
     if (reason == RECOVERY_VALID)
@@ -127,7 +125,5 @@ struct str recovery_verdict(const struct task *task, const struct findings *foun
     buf_text(&text, ",\"detail\":");
     write_detail(&text, task, found);
     buf_byte(&text, '}');
-    copy = text.failed ? STR_NONE : arena_str(arena, buf_view(&text));
-    buf_deinit(&text);
-    return copy;
+    return text.failed ? STR_NONE : arena_str(arena, buf_view(&text));
 }

@@ -166,7 +166,7 @@ static int sweep_held(struct batch *batch, bool *more, struct err *err)
 {
     struct task **tasks = TRY_MEMORY(arena_alloc_array(&batch->arena, SWEEP_PAGE, sizeof *tasks));
     struct engine *engine = batch->engine;
-    struct arena page = ARENA_INIT(0);
+    ARENA_AUTO struct arena page = ARENA_INIT(0);
     uint32_t count = 0;
     int rc;
 
@@ -176,7 +176,6 @@ static int sweep_held(struct batch *batch, bool *more, struct err *err)
         rc = sweep_page(batch, tasks, count, err);
     *more = count == SWEEP_PAGE;
     engine->leases.sweep_after = *more ? tasks[count - 1]->key : 0;
-    arena_deinit(&page);
     return rc;
 }
 

@@ -135,7 +135,7 @@ int workers_adopt(struct engine *engine, const struct worker_row *row, struct wo
 
 int workers_load(struct engine *engine, struct err *err)
 {
-    struct arena arena = ARENA_INIT(0);
+    ARENA_AUTO struct arena arena = ARENA_INIT(0);
     struct worker_row *rows;
     uint32_t count;
     int rc = engine->store->verbs->workers_load(engine->store, &arena, &rows, &count, err);
@@ -148,7 +148,6 @@ int workers_load(struct engine *engine, struct err *err)
 
         rc = workers_adopt(engine, &rows[i], &worker, err);
     }
-    arena_deinit(&arena);
     return rc;
 }
 
@@ -202,7 +201,7 @@ static bool is_changed(const struct engine *engine, const struct worker_state *w
 int workers_follow(struct batch *batch, struct err *err)
 {
     struct engine *engine = batch->engine;
-    struct arena arena = ARENA_INIT(0);
+    ARENA_AUTO struct arena arena = ARENA_INIT(0);
     struct worker_row *rows;
     uint32_t count;
     int rc = batch->store->verbs->workers_load(batch->store, &arena, &rows, &count, err);
@@ -234,7 +233,6 @@ int workers_follow(struct batch *batch, struct err *err)
     }
     if (rc == 0)
         forget_gone(engine);
-    arena_deinit(&arena);
     return rc;
 }
 
@@ -285,8 +283,7 @@ int workers_renew(struct batch *batch, struct worker_state *worker, struct err *
 
 static struct str names_json(const struct str *names, uint32_t count, struct arena *arena)
 {
-    struct buf text = BUF_INIT(1024 * 1024);
-    struct str copy;
+    BUF_AUTO struct buf text = BUF_INIT(1024 * 1024);
 
     buf_byte(&text, '[');
     for (uint32_t i = 0; i < count; i++) {
@@ -294,9 +291,7 @@ static struct str names_json(const struct str *names, uint32_t count, struct are
         json_write_string(&text, names[i]);
     }
     buf_byte(&text, ']');
-    copy = text.failed ? STR_NONE : arena_str(arena, buf_view(&text));
-    buf_deinit(&text);
-    return copy;
+    return text.failed ? STR_NONE : arena_str(arena, buf_view(&text));
 }
 
 static bool is_node(const struct engine *engine, struct str id)
@@ -381,7 +376,7 @@ int workers_register(struct batch *batch, struct request *base)
 static int put_node(struct batch *batch, struct err *err)
 {
     static const struct str no_types[1];
-    struct arena arena = ARENA_INIT(0);
+    ARENA_AUTO struct arena arena = ARENA_INIT(0);
     char hostname[64] = "";
     struct register_request request = {
         .base = {.arena = &arena},
@@ -395,13 +390,12 @@ static int put_node(struct batch *batch, struct err *err)
     rc = workers_register(batch, &request.base);
     if (rc < 0)
         *err = request.base.err;
-    arena_deinit(&arena);
     return rc;
 }
 
 void workers_name_node(struct engine *engine)
 {
-    struct arena arena = ARENA_INIT(0);
+    ARENA_AUTO struct arena arena = ARENA_INIT(0);
     char hostname[64] = "";
 
     if (engine->config.node_id) {
@@ -411,7 +405,6 @@ void workers_name_node(struct engine *engine)
     gethostname(hostname, sizeof hostname - 1);
     snprintf(engine->node_id, sizeof engine->node_id, STR_FMT,
              STR_ARG(worker_id_new(str_of(hostname), getpid(), &arena)));
-    arena_deinit(&arena);
 }
 
 /* The owner of the file leads at once. The rows of the earlier run are removed. */

@@ -190,13 +190,12 @@ static void nothing_runs(struct map *limits)
 /* Counts what runs again, from the store: at the start, after a failed batch, for new rules. */
 int limits_count_all(struct engine *engine, struct err *err)
 {
-    struct arena arena = ARENA_INIT(0);
+    ARENA_AUTO struct arena arena = ARENA_INIT(0);
     struct task *tasks[HELD_PAGE];
     int64_t after = 0;
     uint32_t count = 0;
     uint32_t cursor = 0;
     struct queue_state *state;
-    int rc;
 
     while ((state = map_next(&engine->limits.queues, &cursor)) != NULL) {
         state->whole.running = 0;
@@ -206,17 +205,16 @@ int limits_count_all(struct engine *engine, struct err *err)
             limits_free(&state->keys, &engine->limits.wakes);
     }
     do {
-        rc = engine->store->verbs->held_find(engine->store, STR_NONE, after, HELD_PAGE, &arena,
-                                             tasks, &count, err);
-        for (uint32_t i = 0; rc == 0 && i < count; i++) {
+        TRY(engine->store->verbs->held_find(engine->store, STR_NONE, after, HELD_PAGE, &arena,
+                                            tasks, &count, err));
+        for (uint32_t i = 0; i < count; i++) {
             after = tasks[i]->key;
             if (count_held(engine, tasks[i], 1) < 0)
-                rc = err_no_memory(err);
+                return err_no_memory(err);
         }
         arena_reset(&arena);
-    } while (rc == 0 && count == HELD_PAGE);
-    arena_deinit(&arena);
-    return rc;
+    } while (count == HELD_PAGE);
+    return 0;
 }
 
 /* What only the configuration knows of a queue. */
@@ -246,7 +244,7 @@ void limits_configured(struct engine *engine)
 
 int limits_load(struct engine *engine, struct err *err)
 {
-    struct arena arena = ARENA_INIT(0);
+    ARENA_AUTO struct arena arena = ARENA_INIT(0);
     struct queue_row *rows;
     uint32_t count;
     int rc = engine->store->verbs->queues_load(engine->store, &arena, &rows, &count, err);
@@ -259,7 +257,6 @@ int limits_load(struct engine *engine, struct err *err)
         if (!state_new(engine, &rows[i], err))
             rc = -(int)err->code;
     }
-    arena_deinit(&arena);
     return rc < 0 || engine->store->shared ? rc : limits_count_all(engine, err);
 }
 

@@ -33,7 +33,7 @@ int limits_view(struct batch *batch, struct queue_state *state, struct arena *ar
 static int add_counts(struct batch *batch, struct queue_view *views, uint32_t count,
                       const struct lane_count *lanes, uint32_t lanes_count, struct err *err)
 {
-    struct map by_name = MAP_INIT; /* there may be thousands of both */
+    MAP_AUTO struct map by_name = MAP_INIT; /* there may be thousands of both */
     struct lane_count *loaded = NULL;
     int rc = lanes ? 0 : batch->store->verbs->counts_load(batch->store, &batch->arena, &loaded,
                                                           &lanes_count, err);
@@ -48,7 +48,6 @@ static int add_counts(struct batch *batch, struct queue_view *views, uint32_t co
         if (view)
             view->counts[lanes[i].status] += lanes[i].tasks;
     }
-    map_deinit(&by_name);
     return rc;
 }
 

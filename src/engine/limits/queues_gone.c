@@ -54,7 +54,7 @@ static int remove_one(struct batch *batch, struct queue_state *state, struct err
 int queues_remove(struct batch *batch, struct queue_patch_request *request)
 {
     struct err *err = &request->base.err;
-    struct map used = MAP_INIT;
+    MAP_AUTO struct map used = MAP_INIT;
     struct queue_state *state;
     int rc;
 
@@ -70,7 +70,6 @@ int queues_remove(struct batch *batch, struct queue_patch_request *request)
     if (rc == 0 && map_get(&used, request->name))
         rc = err_set(err, ERR_CONFLICT, "the queue holds tasks; delete them first, or wait until "
                      "retention has removed them");
-    map_deinit(&used);
     return rc < 0 ? rc : remove_one(batch, state, err);
 }
 
@@ -99,7 +98,7 @@ static bool is_idle(const struct batch *batch, struct queue_state *state)
 int queues_remove_idle(struct batch *batch, struct err *err)
 {
     struct queue_state **states;
-    struct map used = MAP_INIT;
+    MAP_AUTO struct map used = MAP_INIT;
     uint32_t count;
     int rc;
 
@@ -111,7 +110,6 @@ int queues_remove_idle(struct batch *batch, struct err *err)
     for (uint32_t i = 0; rc == 0 && i < count; i++)
         if (!map_get(&used, states[i]->row.rule.name))
             rc = remove_one(batch, states[i], err);
-    map_deinit(&used);
     return rc;
 }
 
@@ -123,7 +121,7 @@ static bool is_gone(const struct batch *batch, struct queue_state *state)
 int queues_follow_gone(struct batch *batch, struct err *err)
 {
     struct queue_state **states;
-    struct map used = MAP_INIT;
+    MAP_AUTO struct map used = MAP_INIT;
     uint32_t count;
     int rc;
 
@@ -139,6 +137,5 @@ int queues_follow_gone(struct batch *batch, struct err *err)
         batch->news.queues_changed = true; /* its settings went with it: it begins as a new one */
         rc = limits_queue_make(batch, name, &made, err);
     }
-    map_deinit(&used);
     return rc;
 }

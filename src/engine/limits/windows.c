@@ -182,7 +182,7 @@ static int walk(struct batch *batch, struct arena *page, struct err *err)
 int windows_follow(struct batch *batch, bool *more, struct err *err)
 {
     struct engine *engine = batch->engine;
-    struct arena page = ARENA_INIT(0);
+    ARENA_AUTO struct arena page = ARENA_INIT(0);
     uint64_t sum;
     int rc;
 
@@ -197,7 +197,6 @@ int windows_follow(struct batch *batch, bool *more, struct err *err)
         return 0;
     rc = walk(batch, &page, err);
     *more = engine->windows.walk;
-    arena_deinit(&page);
     return rc;
 }
 

@@ -254,7 +254,7 @@ static int delete_job(struct batch *batch, struct catalog_request *request)
 static int refuse_cycle(struct batch *batch, const struct uuid *path, uint32_t count,
                         struct err *err)
 {
-    struct buf names = BUF_INIT(400);
+    BUF_AUTO struct buf names = BUF_INIT(400);
 
     TRY(jobs_load(batch, path, count, false, err));
     for (uint32_t i = 0; i < count; i++) {
@@ -265,7 +265,6 @@ static int refuse_cycle(struct batch *batch, const struct uuid *path, uint32_t c
     }
     err_set_field(err, ERR_INVALID, "depends_on_job_id", "this would be a cycle: " STR_FMT "%s",
                   STR_ARG(buf_view(&names)), names.failed ? " ..." : "");
-    buf_deinit(&names);
     return -(int)err->code;
 }
 

@@ -23,17 +23,15 @@ static int refuse(struct err *err, const char *field, const char *whose)
 static int sum_page(struct batch *batch, const struct uuid *ids, uint32_t count, size_t *bytes,
                     struct err *err)
 {
-    struct arena page = ARENA_INIT(0);
+    ARENA_AUTO struct arena page = ARENA_INIT(0);
     struct job *jobs[JOBS_PAGE];
-    int rc = batch->store->verbs->catalog->jobs_load(batch->store, ids, count, false, &page, jobs,
-                                                     err);
 
-    if (rc == 0 && page.failed)
-        rc = err_no_memory(err);
-    for (uint32_t i = 0; rc == 0 && i < count; i++)
+    TRY(batch->store->verbs->catalog->jobs_load(batch->store, ids, count, false, &page, jobs, err));
+    if (page.failed)
+        return err_no_memory(err);
+    for (uint32_t i = 0; i < count; i++)
         *bytes += jobs[i] ? jobs[i]->payload.len : 0;
-    arena_deinit(&page);
-    return rc;
+    return 0;
 }
 
 static int sum_payloads(struct batch *batch, const struct uuid *ended_id,

@@ -234,7 +234,7 @@ int schedules_know(struct batch *batch, const struct uuid *id, struct schedule_k
                    struct err *err)
 {
     struct catalog_cache *cache = &batch->engine->plans.catalog;
-    struct arena page = ARENA_INIT(0);
+    ARENA_AUTO struct arena page = ARENA_INIT(0);
     struct schedule *schedule = NULL;
     int rc;
 
@@ -254,6 +254,5 @@ int schedules_know(struct batch *batch, const struct uuid *id, struct schedule_k
     if (rc == 0 && (!*known || cache->arena.failed || page.failed ||
                     map_put(&cache->schedules, uuid_bytes(&(*known)->id), *known) < 0))
         rc = err_no_memory(err);
-    arena_deinit(&page);
     return rc;
 }

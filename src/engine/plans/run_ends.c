@@ -88,8 +88,7 @@ static int give_slot_on(struct batch *batch, struct batch_job *held, const struc
 static struct str trigger_data(struct batch *batch, const struct task *by)
 {
     const struct batch_job *ended = jobs_get(batch, &by->spec.origin.job_id);
-    struct buf text = BUF_INIT(64 * 1024);
-    struct str copy;
+    BUF_AUTO struct buf text = BUF_INIT(64 * 1024);
 
     buf_text(&text, "{\"trigger\":{");
     render_uuid(&text, "task", &by->id);
@@ -97,9 +96,7 @@ static struct str trigger_data(struct batch *batch, const struct task *by)
     render_text(&text, "status", str_of(status_word(by->status)));
     render_text(&text, "error", by->fault.error);
     buf_text(&text, "}}");
-    copy = text.failed ? STR_NONE : arena_str(&batch->arena, buf_view(&text));
-    buf_deinit(&text);
-    return copy;
+    return text.failed ? STR_NONE : arena_str(&batch->arena, buf_view(&text));
 }
 
 /* The run continues the correlation and trace of the other, as children do. */

@@ -136,10 +136,9 @@ static int release_waits(struct batch *batch, const struct over *over, struct er
     struct job_wait after;
     bool any = false;
     uint32_t count;
-    int rc;
 
     do {
-        struct arena page = ARENA_INIT(0);
+        ARENA_AUTO struct arena page = ARENA_INIT(0);
         struct job_wait *waits;
 
         if (batch->plans.waits_told >= LET_GO_MAX) {
@@ -147,16 +146,15 @@ static int release_waits(struct batch *batch, const struct over *over, struct er
             return verbs_of(batch)->waits_end(batch->store, over->job_id, over->kinds,
                                               over->edge ? &over->edge->job_id : &nil, err);
         }
-        rc = verbs_of(batch)->waits_find(batch->store, over->job_id, any ? &after : NULL,
-                                         LET_GO_MAX, &page, &waits, &count, err);
-        if (rc == 0 && count) {
+        TRY(verbs_of(batch)->waits_find(batch->store, over->job_id, any ? &after : NULL, LET_GO_MAX,
+                                        &page, &waits, &count, err));
+        if (count) {
             after = waits[count - 1];
             any = true;
-            rc = tell_page(batch, over, waits, count, err);
+            TRY(tell_page(batch, over, waits, count, err));
         }
-        arena_deinit(&page);
-    } while (rc == 0 && count == LET_GO_MAX);
-    return rc;
+    } while (count == LET_GO_MAX);
+    return 0;
 }
 
 int runs_release_ended(struct batch *batch, const struct uuid *job_id, enum status status,
@@ -181,7 +179,7 @@ int runs_release_waits(struct batch *batch, const struct uuid *depends_on_job_id
 
 static int tell_marked(struct batch *batch, bool *more, struct err *err)
 {
-    struct arena page = ARENA_INIT(0);
+    ARENA_AUTO struct arena page = ARENA_INIT(0);
     struct job_wait *waits;
     uint32_t count = 0;
     int rc = verbs_of(batch)->waits_over(batch->store, LET_GO_MAX, &page, &waits, &count, err);
@@ -189,7 +187,6 @@ static int tell_marked(struct batch *batch, bool *more, struct err *err)
     if (rc == 0)
         rc = tell(batch, waits, count, err);
     *more |= count == LET_GO_MAX;
-    arena_deinit(&page);
     return rc;
 }
 

@@ -44,7 +44,7 @@ static int keep_job(struct batch *batch, struct job *job, bool held, struct err 
 static int find_wanted(struct batch *batch, const struct uuid *ids, uint32_t count, bool hold,
                        struct uuid *wanted, uint32_t *wanted_count)
 {
-    struct map seen = MAP_INIT;
+    MAP_AUTO struct map seen = MAP_INIT;
     int rc = 0;
 
     for (uint32_t i = 0; rc == 0 && i < count; i++) {
@@ -56,7 +56,6 @@ static int find_wanted(struct batch *batch, const struct uuid *ids, uint32_t cou
         rc = map_put(&seen, uuid_bytes(&ids[i]), &wanted[*wanted_count]);
         ++*wanted_count;
     }
-    map_deinit(&seen);
     return rc;
 }
 

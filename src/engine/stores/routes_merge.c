@@ -196,7 +196,7 @@ static int add_worker(struct worker_view *to, const struct worker_view *from, st
 static int merge_workers(struct call *call, const struct tally *tally)
 {
     struct workers_request *request = (struct workers_request *)call->request;
-    struct map by_id = MAP_INIT;
+    MAP_AUTO struct map by_id = MAP_INIT;
     uint32_t count = 0;
     int rc = 0;
 
@@ -223,7 +223,6 @@ static int merge_workers(struct call *call, const struct tally *tally)
         }
         arena_adopt(request->base.arena, &share->arena);
     }
-    map_deinit(&by_id);
     return rc < 0 ? err_no_memory(&request->base.err) : 0;
 }
 

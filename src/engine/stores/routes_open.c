@@ -133,7 +133,7 @@ static int place_configured(struct routes *routes, const struct route_part *part
  * Nothing writes to it yet. */
 static int place_found(struct routes *routes, struct store *store, uint32_t part, struct err *err)
 {
-    struct arena arena = ARENA_INIT(0);
+    ARENA_AUTO struct arena arena = ARENA_INIT(0);
     struct lane_count *lanes;
     uint32_t count;
     int rc = store->verbs->begin(store, err);
@@ -145,7 +145,6 @@ static int place_found(struct routes *routes, struct store *store, uint32_t part
             rc = place_add(routes, lanes[i].queue, routes_owner(routes, lanes[i].queue),
                            1u << part, err);
     store->verbs->rollback(store);
-    arena_deinit(&arena);
     return rc;
 }
 
@@ -189,13 +188,12 @@ static int open_part(struct routes *routes, const struct route_part *given, stru
 
 static void name_node(struct routes *routes)
 {
-    struct arena arena = ARENA_INIT(0);
+    ARENA_AUTO struct arena arena = ARENA_INIT(0);
     char hostname[64] = "";
 
     gethostname(hostname, sizeof hostname - 1);
     snprintf(routes->node_id, sizeof routes->node_id, STR_FMT,
              STR_ARG(worker_id_new(str_of(hostname), getpid(), &arena)));
-    arena_deinit(&arena);
 }
 
 static void routes_free(struct routes *routes)

@@ -104,9 +104,9 @@ static int write_outputs(struct batch *batch, struct task *task, bool children, 
 static int compose_data(struct batch *batch, struct task *task, struct arena *arena,
                         struct str *data, struct err *err)
 {
-    struct buf dependencies = BUF_INIT(4 * BOUND_OUTPUTS_BYTES);
-    struct buf children = BUF_INIT(4 * BOUND_OUTPUTS_BYTES);
-    struct buf whole = BUF_INIT(16 * BOUND_OUTPUTS_BYTES);
+    BUF_AUTO struct buf dependencies = BUF_INIT(4 * BOUND_OUTPUTS_BYTES);
+    BUF_AUTO struct buf children = BUF_INIT(4 * BOUND_OUTPUTS_BYTES);
+    BUF_AUTO struct buf whole = BUF_INIT(16 * BOUND_OUTPUTS_BYTES);
     bool has_dependencies = false, has_children = false;
     struct json_iter iter;
     struct json_member member;
@@ -117,7 +117,7 @@ static int compose_data(struct batch *batch, struct task *task, struct arena *ar
     if (rc == 0 && task->lease.token > 0) /* only one that ran before can have children */
         rc = write_outputs(batch, task, true, &children, &has_children, err);
     if (rc < 0 || (!has_dependencies && !has_children))
-        goto out;
+        return rc;
     buf_byte(&whole, '{');
     if (task->data.data && json_kind(task->data) == JSON_OBJECT) {
         json_begin(task->data, &iter);
@@ -143,10 +143,6 @@ static int compose_data(struct batch *batch, struct task *task, struct arena *ar
     *data = arena_str(arena, buf_view(&whole));
     if (!data->data || whole.failed || dependencies.failed || children.failed)
         rc = err_no_memory(err);
-out:
-    buf_deinit(&dependencies);
-    buf_deinit(&children);
-    buf_deinit(&whole);
     return rc;
 }
 

@@ -117,7 +117,7 @@ static int tell_dependents(struct batch *batch, const struct uuid *id, enum stat
     int rc;
 
     do {
-        struct arena page = ARENA_INIT(0); /* not the batch's: thousands may end in it */
+        ARENA_AUTO struct arena page = ARENA_INIT(0); /* not the batch's: thousands may end in it */
 
         rc = batch->store->verbs->dependents_find(batch->store, id, &after,
                                                   BOUND_DEPENDENTS_STEP, &page, &dependents,
@@ -128,7 +128,6 @@ static int tell_dependents(struct batch *batch, const struct uuid *id, enum stat
             rc = decide_page(batch, dependents, count, id, status, &page, err);
             after = dependents[count - 1].task_id;
         }
-        arena_deinit(&page);
     } while (rc == 0 && count == BOUND_DEPENDENTS_STEP);
     return rc;
 }
@@ -159,7 +158,7 @@ static int tell_parent(struct batch *batch, const struct task *task, struct err 
 /* The task as the API would show it now; payload and data are read for it. */
 static int write_callback(struct batch *batch, struct task *task, struct err *err)
 {
-    struct buf body = BUF_INIT(8 * 1024 * 1024);
+    BUF_AUTO struct buf body = BUF_INIT(8 * 1024 * 1024);
     struct task *whole = NULL;
     struct outbox_message message = {.id = uuid7_new(&batch->engine->ids, batch->now_us),
                                      .kind = STR("webhook"),
@@ -185,7 +184,6 @@ static int write_callback(struct batch *batch, struct task *task, struct err *er
         batch->news.outbox = true;
         FAULT_POINT("ended.callback");
     }
-    buf_deinit(&body);
     return rc;
 }
 

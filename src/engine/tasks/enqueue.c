@@ -89,7 +89,7 @@ static int take_category(struct plan *plan, struct task_input *input)
  * (make_queues): what is refused leaves nothing behind. */
 static int check_queues(struct plan *plan)
 {
-    struct map fresh = MAP_INIT;
+    MAP_AUTO struct map fresh = MAP_INIT;
     int rc = 0;
 
     for (uint32_t i = 0; i < plan->count && rc == 0; i++) {
@@ -103,7 +103,6 @@ static int check_queues(struct plan *plan)
         else
             rc = limits_queue_room(plan->batch, map_count(&fresh), plan->err);
     }
-    map_deinit(&fresh);
     return rc;
 }
 
@@ -210,19 +209,15 @@ static struct task *make_task(struct plan *plan, struct task_input *input,
 
 static bool same_payload(struct str a, struct str b)
 {
-    struct buf left = BUF_INIT(4 * BOUND_PAYLOAD_BYTES);
-    struct buf right = BUF_INIT(4 * BOUND_PAYLOAD_BYTES);
-    bool same;
+    BUF_AUTO struct buf left = BUF_INIT(4 * BOUND_PAYLOAD_BYTES);
+    BUF_AUTO struct buf right = BUF_INIT(4 * BOUND_PAYLOAD_BYTES);
 
     a = a.data ? a : STR("null");
     b = b.data ? b : STR("null");
     if (str_eq(a, b))
         return true;
-    same = json_canonical(a, &left, NULL) == 0 && json_canonical(b, &right, NULL) == 0 &&
+    return json_canonical(a, &left, NULL) == 0 && json_canonical(b, &right, NULL) == 0 &&
            str_eq(buf_view(&left), buf_view(&right));
-    buf_deinit(&left);
-    buf_deinit(&right);
-    return same;
 }
 
 /* The first task with the key, whole and in this call's own memory: among the tasks of this very

@@ -136,29 +136,23 @@ static int progress(struct batch *batch, struct task *task, const struct report 
 
 struct str checkpoint_short(const struct checkpoint *row, struct arena *arena)
 {
-    struct buf text = BUF_INIT(4096);
-    struct str copy;
+    BUF_AUTO struct buf text = BUF_INIT(4096);
 
     buf_format(&text, "{\"seq\":%lld,\"name\":", (long long)row->seq);
     json_write_string(&text, row->name);
     buf_format(&text, ",\"progress\":%lld}", (long long)row->progress);
-    copy = text.failed ? STR_NONE : arena_str(arena, buf_view(&text));
-    buf_deinit(&text);
-    return copy;
+    return text.failed ? STR_NONE : arena_str(arena, buf_view(&text));
 }
 
 /* Of the event: enough to know later what it was, when the row itself was thinned out. */
 static struct str checkpoint_told(struct batch *batch, const struct checkpoint *row)
 {
-    struct buf text = BUF_INIT(4096);
-    struct str copy;
+    BUF_AUTO struct buf text = BUF_INIT(4096);
 
     buf_format(&text, "{\"checkpoint\":%lld,\"name\":", (long long)row->seq);
     json_write_string(&text, row->name);
     buf_format(&text, ",\"progress\":%lld}", (long long)row->progress);
-    copy = text.failed ? STR_NONE : arena_str(&batch->arena, buf_view(&text));
-    buf_deinit(&text);
-    return copy;
+    return text.failed ? STR_NONE : arena_str(&batch->arena, buf_view(&text));
 }
 
 static int checkpoint(struct batch *batch, struct task *task, const struct report *report,

@@ -11,8 +11,7 @@
 static struct str error_json(struct batch *batch, const char *reason, struct str error,
                              struct str details, struct str correlation_id)
 {
-    struct buf text = BUF_INIT(64 * 1024);
-    struct str copy;
+    BUF_AUTO struct buf text = BUF_INIT(64 * 1024);
 
     buf_format(&text, "{\"reason\":\"%s\"", reason);
     if (error.data)
@@ -24,9 +23,7 @@ static struct str error_json(struct batch *batch, const char *reason, struct str
     if (correlation_id.data)
         json_write_member_string(&text, "correlation_id", correlation_id);
     buf_byte(&text, '}');
-    copy = arena_str(&batch->arena, text.failed ? STR("{}") : buf_view(&text));
-    buf_deinit(&text);
-    return copy;
+    return arena_str(&batch->arena, text.failed ? STR("{}") : buf_view(&text));
 }
 
 static int put_result(struct batch *batch, struct task *task, struct str result, struct err *err)

@@ -115,7 +115,7 @@ int unsatisfied_find(struct batch *batch, const struct task *task, struct culpri
 
 static int refuse_unmet(const struct parents *parents, struct err *err)
 {
-    struct buf names = BUF_INIT(4096);
+    BUF_AUTO struct buf names = BUF_INIT(4096);
     uint32_t named = parents->unmet_count < NAMED_MAX ? parents->unmet_count : NAMED_MAX;
     int rc;
 
@@ -130,7 +130,6 @@ static int refuse_unmet(const struct parents *parents, struct err *err)
     rc = err_set_field(err, ERR_TRANSITION, "ignore_dependencies", "its dependencies are not met: "
                        STR_FMT "; retry them first, or retry it with \"ignore_dependencies\"",
                        STR_ARG(names.failed ? STR("some of them") : buf_view(&names)));
-    buf_deinit(&names);
     return rc;
 }
 

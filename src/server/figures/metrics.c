@@ -53,7 +53,7 @@ static void write_tasks(struct buf *out, const struct stats_request *request)
 static void write_unclaimed(struct buf *out, const struct stats_look *look, int64_t now_us)
 {
     const struct stats_request *request = &look->request;
-    struct map unclaimed = MAP_INIT;
+    MAP_AUTO struct map unclaimed = MAP_INIT;
 
     stats_look_map_unclaimed(look, &unclaimed);
     metrics_head(out, "queue_unclaimed_seconds", "gauge",
@@ -67,7 +67,6 @@ static void write_unclaimed(struct buf *out, const struct stats_look *look, int6
                                    METRICS_QUEUE(request->queues[i].row.rule.name),
                                    (double)us / 1e6);
     }
-    map_deinit(&unclaimed);
 }
 
 static void write_queues(struct buf *out, const struct stats_look *look, int64_t now_us)

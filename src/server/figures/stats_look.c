@@ -124,7 +124,7 @@ void stats_look_map_waits(const struct stats_look *look, struct map *waits)
 void stats_look_map_unclaimed(const struct stats_look *look, struct map *waits)
 {
     const struct stats_request *request = &look->request;
-    struct map views = MAP_INIT;
+    MAP_AUTO struct map views = MAP_INIT;
 
     for (uint32_t i = 0; i < request->queues_count; i++)
         (void)map_put(&views, request->queues[i].row.rule.name, &request->queues[i]);
@@ -136,5 +136,4 @@ void stats_look_map_unclaimed(const struct stats_look *look, struct map *waits)
               settings_types_cover(view->types, view->types_count, look->waits[i].type)))
             put_longest(waits, &look->waits[i]);
     }
-    map_deinit(&views);
 }

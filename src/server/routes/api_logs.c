@@ -101,12 +101,11 @@ int api_logs_read(struct api_call *call, struct store_reader *reader, struct are
     query.filter.cancelled = &call->cancelled;
     query.filter.look_until_us = clock_boot_us() + LOG_LOOK_US;
     for (bool again = true; rc == 0 && again;) {
-        struct arena page = ARENA_INIT(scratch->max_bytes);
+        ARENA_AUTO struct arena page = ARENA_INIT(scratch->max_bytes);
 
         rc = read_page(call, reader, &query, &page, &written, &more);
         again = more && written < query.limit && query.match.pointer.data &&
                 clock_boot_us() < query.filter.look_until_us && !atomic_load(&call->cancelled);
-        arena_deinit(&page);
     }
     if (rc < 0)
         return rc;

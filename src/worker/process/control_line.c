@@ -230,15 +230,14 @@ static int parse_log(struct context *ctx, struct str value)
         {"context", parse_context, 0, false},
         {NULL, NULL, 0, false},
     };
-    int rc;
 
     if (json_kind(value) == JSON_STRING)
         return parse_message(ctx, value);
-    rc = take_members(ctx, "log", value, fields);
-    if (rc == 0 && !ctx->report->message.data)
+    TRY(take_members(ctx, "log", value, fields));
+    if (!ctx->report->message.data)
         return err_set_field(ctx->err, ERR_INVALID, "message",
                              "The control line's 'log' needs a 'message'.");
-    return rc;
+    return 0;
 }
 
 static int parse_result(struct context *ctx, struct str value)

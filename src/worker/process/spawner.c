@@ -198,12 +198,10 @@ struct spawner *spawner_open(bool owns_process, struct err *err)
 
 int spawner_ready(struct spawner *spawner, struct err *err)
 {
-    int rc = 0;
-
     LOCKED(&spawner->lock);
     if (spawner->socket < 0)
-        rc = start(spawner, err);
-    return rc;
+        return start(spawner, err);
+    return 0;
 }
 
 /* ---- what was left behind ---- */
