@@ -5,12 +5,11 @@
 #include "base/str.h"
 
 struct migration_loss {
-    const char *name;
-    bool is_data; /* a way up again does not bring it back */
-    const char *what;
+    struct str what; /* absent = nothing */
+    bool is_data;    /* a way up again does not bring it back */
 };
 
-/* NULL: nothing. */
-const struct migration_loss *migration_loss_of(struct str name);
+/* By the name of the migration. */
+struct migration_loss migration_loss_of(struct str name);
 
 #endif

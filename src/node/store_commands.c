@@ -41,13 +41,6 @@ static bool was_applied(const struct migrate_report *before, uint32_t at)
     return before && at < before->migrations_count && before->migrations[at].applied;
 }
 
-static struct str gives_up(struct str name)
-{
-    const struct migration_loss *loss = migration_loss_of(name);
-
-    return loss ? str_of(loss->what) : STR_NONE;
-}
-
 /* `before` (may be NULL) is the list before this run. */
 static int list_migrations(struct str where, const struct migrate_report *before,
                            struct arena *arena, struct migrate_report *report, struct err *err)
@@ -66,7 +59,7 @@ static int list_migrations(struct str where, const struct migrate_report *before
                                                           (rows[i].executed_at_us != 0),
                                            .checksum_differs = rows[i].differs,
                                            .applied_at_us = rows[i].executed_at_us,
-                                           .gives_up = gives_up(rows[i].description)};
+                                           .gives_up = migration_loss_of(rows[i].description).what};
     report->migrations = migrations;
     report->migrations_count = count;
     return 0;
@@ -95,12 +88,12 @@ static int check_losses(const struct migrate_report *report, uint32_t steps, str
 
     for (uint32_t i = report->migrations_count; i-- > 0 && steps > 0;) {
         const struct migration *one = &report->migrations[i];
-        const struct migration_loss *loss = one->applied ? migration_loss_of(one->name) : NULL;
+        struct migration_loss loss = migration_loss_of(one->name);
 
         steps -= one->applied;
-        if (loss && loss->is_data)
-            buf_format(&text, "%s%04lld " STR_FMT " (%s)", text.len ? ", " : "",
-                       (long long)one->number, STR_ARG(one->name), loss->what);
+        if (one->applied && loss.is_data)
+            buf_format(&text, "%s%04lld " STR_FMT " (" STR_FMT ")", text.len ? ", " : "",
+                       (long long)one->number, STR_ARG(one->name), STR_ARG(loss.what));
     }
     buf_byte(&text, '\0');
     if (text.len > 1)
