@@ -256,7 +256,7 @@ static void task_extra(struct buf *out, const struct task *task, const struct re
 
 void render_task(struct buf *out, const struct task *task, const struct render_extra *extra)
 {
-    size_t texts = task->spec.payload.len + task->data.len + task->metadata.len;
+    size_t texts = task->spec.payload.len + task->data.len + task->about.metadata.len;
 
     /* Only a wish: near the buffer's maximum the texts decide whether it fits. */
     if (texts < out->max_bytes && TASK_BYTES + texts < out->max_bytes - out->len)

@@ -172,7 +172,7 @@ static bool read_task(struct str object, struct arena *arena, struct task *task)
                                    .created_at_us = get_time(object, "created_at", arena)},
                           .state = get_text(object, "state", arena),
                           .data = get_json(object, "data"),
-                          .metadata = get_json(object, "metadata"),
+                          .about.metadata = get_json(object, "metadata"),
                           .progress = get_int(object, "progress"),
                           .priority = get_int(object, "priority"),
                           .version = get_int(object, "version"),

@@ -35,7 +35,7 @@ int lib_fill_result(struct pd_result *result, const struct task *task, struct st
 {
     const struct str parts[] = {task->spec.type,      task->spec.queue,
                                 task->state,          value_of(task->spec.payload),
-                                value_of(task->data), value_of(task->metadata),
+                                value_of(task->data), value_of(task->about.metadata),
                                 value_of(payload),    task->fault.error,
                                 task->fault.last};
     const char **texts[] = {&result->type, &result->queue, &result->state, &result->payload,

@@ -162,8 +162,8 @@ int lib_plain_input(const struct pd_task_spec *spec, struct task_input *input, s
         return 0;
     TRY(lib_check_json(spec->payload, spec->payload_len, "payload", &input->spec.payload, err));
     TRY(lib_check_json(spec->data, 0, "data", &input->data, err));
-    TRY(lib_check_json(spec->metadata, 0, "metadata", &input->metadata, err));
-    if (input->metadata.data && json_kind(input->metadata) != JSON_OBJECT)
+    TRY(lib_check_json(spec->metadata, 0, "metadata", &input->about.metadata, err));
+    if (input->about.metadata.data && json_kind(input->about.metadata) != JSON_OBJECT)
         return 0;
     if (spec->retry_policy) {
         input->spec.retry.policy = (enum retry_policy)(spec->retry_policy - 1);

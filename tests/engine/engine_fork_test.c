@@ -78,7 +78,7 @@ static void b7_the_first_attempt_of_a_fork_gets_the_checkpoint_it_was_forked_fro
     assert_int_equal(task->progress, 30);
     assert_int_equal(task->version, 1);
     assert_true(has_text(task->resume.checkpoint, "\"name\":\"one\""));
-    assert_true(has_text(task->metadata, id_text(fx, id)));
+    assert_true(has_text(task->about.metadata, id_text(fx, id)));
     events = events_of(fx, made, &count);
     assert_int_equal(count, 1);
     assert_true(str_is(events[0].state, "Forked"));

@@ -135,7 +135,7 @@ static void progress_makes_an_event_only_when_the_state_changes(void **state) /*
     assert_int_equal(stored->progress, 30);
     assert_true(str_is(stored->state, "Half"));
     assert_true(str_is(stored->data, "{\"d\": 2}"));
-    assert_true(str_is(stored->metadata, "{\"m\":1}"));
+    assert_true(str_is(stored->about.metadata, "{\"m\":1}"));
     assert_int_equal(stored->version, 6); /* each is a change a user can see */
     assert_int_equal(count, 4);
     assert_true(str_is(events[3].state, "Half"));

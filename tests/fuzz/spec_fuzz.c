@@ -66,7 +66,7 @@ static void check_input(const struct task_input *input, uint32_t index, uint32_t
     ASSERT(!input->hash_input || spec->input_hash.len == 64 || input->no_hash);
     check_json(spec->payload, BOUND_PAYLOAD_BYTES);
     check_json(input->data, BOUND_DATA_BYTES);
-    check_json(input->metadata, BOUND_METADATA_BYTES);
+    check_json(input->about.metadata, BOUND_METADATA_BYTES);
     check_json(spec->tags, BOUND_TAGS * (6 * BOUND_NAME_BYTES + 3) + 2);
     check_links(input, index, count);
 }
@@ -75,7 +75,7 @@ static void check_shown(const struct task_input *input)
 {
     struct buf out = BUF_INIT(OUT_BYTES_MAX);
     struct task task = {.spec = input->spec, .has_spec = true, .has_data = true,
-                        .data = input->data, .metadata = input->metadata,
+                        .data = input->data, .about = input->about,
                         .priority = input->priority};
 
     render_task(&out, &task, NULL);

@@ -123,7 +123,7 @@ static void fill_state(struct conformance *c, struct task *task, int64_t turn)
     task->state = text_of(c, "Step %lld", (long long)turn);
     task->data = text_of(c, "{\"n\": %lld}", (long long)turn);
     task->has_data = true;
-    task->metadata = text_of(c, "{\"m\":%lld}", (long long)turn);
+    task->about.metadata = text_of(c, "{\"m\":%lld}", (long long)turn);
     task->progress = turn % 101;
     task->updated_at_us = T0_US + turn;
     task->priority = turn % 2 ? -1000 : 1000;
@@ -247,7 +247,7 @@ static void then_same_state(const struct task *a, const struct task *b)
     assert_int_equal(a->status, b->status);
     assert_int_equal(a->previous_status, b->previous_status);
     then_str(a->state, b->state);
-    then_str(a->metadata, b->metadata);
+    then_str(a->about.metadata, b->about.metadata);
     then_str(a->lease.worker_id, b->lease.worker_id);
     then_str(a->resume.checkpoint, b->resume.checkpoint);
     then_str(a->resume.from, b->resume.from);

@@ -237,7 +237,7 @@ static void what_is_within_the_bounds_is_taken(void **state)
     found = read_task(c, &task->id);
     assert_int_equal(found->counts.retries, 1000000);
     assert_int_equal(found->state.len, 200);
-    assert_int_equal(found->metadata.len, 16384);
+    assert_int_equal(found->about.metadata.len, 16384);
     assert_int_equal(found->fault.details.len, 16384);
     by_hand(c, "UPDATE task_states SET state = hex(zeroblob(101));"
                "UPDATE task_details SET retry_count = 1000001;"
@@ -407,7 +407,7 @@ static void what_is_remembered_of_a_held_task_follows_rollbacks_and_hands(void *
     assert_int_equal(progress_of(c, &task->id), 5);
     store_begin(c);
     task->progress = 7;
-    task->metadata = STR("{\"a\":1}");
+    task->about.metadata = STR("{\"a\":1}");
     save_task(c, task);
     store_rollback(c);
     assert_int_equal(progress_of(c, &task->id), 5);

@@ -20,8 +20,8 @@ static struct str write_metadata(const struct task *task, struct arena *arena)
 
     uuid_format(&task->id, id);
     buf_format(&text, "{\"forked_from\":\"%s\"", id);
-    if (task->metadata.data) {
-        json_begin(task->metadata, &iter);
+    if (task->about.metadata.data) {
+        json_begin(task->about.metadata, &iter);
         while (json_next_member(&iter, &member)) {
             if (json_key_is(member.key, STR("forked_from")))
                 continue;
@@ -94,8 +94,8 @@ int fork_input(const struct task *task, const struct task_dependency *dependenci
     input->priority = task->priority;
     input->forked_from = task->id;
     input->checkpoint = checkpoint;
-    input->metadata = write_metadata(task, arena);
-    if (!input->metadata.data)
+    input->about.metadata = write_metadata(task, arena);
+    if (!input->about.metadata.data)
         return no_memory(err);
     TRY(copy_dependencies(dependencies, dependencies_count, arena, input, err));
     take_wishes(wish, input);

@@ -266,7 +266,7 @@ static const struct member members[] = {
     SPECIAL("hash_fields", read_hash_fields, hash_fields, 0, 0),
     SPECIAL("hash_input", read_hash_input, hash_input, 0, 0),
     SPECIAL("max_attempts", read_max_attempts, spec.retry.max_retries, 1, BOUND_RETRIES + 1),
-    SPECIAL("metadata", read_object, metadata, 0, BOUND_METADATA_BYTES),
+    SPECIAL("metadata", read_object, about.metadata, 0, BOUND_METADATA_BYTES),
     SPECIAL("on_unsatisfied", read_on_unsatisfied, spec.on_unsatisfied, 0, 0),
     SPECIAL("payload", read_json, spec.payload, 0, BOUND_PAYLOAD_BYTES),
     SPECIAL("priority", read_priority, priority, 0, 0),

@@ -19,7 +19,7 @@ struct input_dependency {
 struct task_input {
     struct task_spec spec;
     struct str data;     /* JSON or absent */
-    struct str metadata; /* JSON object or absent */
+    struct task_about about;
     struct str category; /* name, absent = none */
     int64_t priority;
     bool has_priority;

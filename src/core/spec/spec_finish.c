@@ -88,9 +88,9 @@ static bool rule_matches(const struct priority_rule *rule, const struct task_inp
         return false;
     if (!rule->metadata_pointer.data)
         return true;
-    if (!input->metadata.data)
+    if (!input->about.metadata.data)
         return false;
-    value = json_pointer(input->metadata, rule->metadata_pointer, arena);
+    value = json_pointer(input->about.metadata, rule->metadata_pointer, arena);
     if (!value.data)
         return false;
     return !rule->metadata_equals.data || json_equal(value, rule->metadata_equals);
@@ -177,7 +177,7 @@ static int check_input(const struct task_input *input, struct err *err)
     TRY(spec_check_bytes(input->spec.payload, BOUND_PAYLOAD_BYTES, "payload", err));
     TRY(spec_check_bytes(input->data, BOUND_DATA_BYTES, "data", err));
     /* what a fork says of itself comes on top */
-    return spec_check_bytes(input->metadata, uuid_is_nil(&input->forked_from) ?
+    return spec_check_bytes(input->about.metadata, uuid_is_nil(&input->forked_from) ?
                             BOUND_METADATA_BYTES : BOUND_METADATA_BYTES + BOUND_FORKED_FROM_BYTES,
                             "metadata", err);
 }

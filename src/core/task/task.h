@@ -79,6 +79,11 @@ struct task_spec {
     int64_t created_at_us;
 };
 
+/* What people say about it: given with the request, and may change later. */
+struct task_about {
+    struct str metadata; /* JSON object, absent = {} */
+};
+
 struct task_counts {
     int64_t attempts;
     int64_t retries;
@@ -157,7 +162,7 @@ struct task {
     struct str state;
     struct str data;         /* JSON */
     bool has_data;           /* loads may leave it out */
-    struct str metadata;     /* JSON object, absent = {} */
+    struct task_about about;
     int64_t progress;
     int64_t version;
     int64_t updated_at_us;

@@ -195,7 +195,7 @@ static struct task *make_task(struct plan *plan, struct task_input *input,
     task->id = wish ? wish->id : uuid7_new_keyed(&batch->engine->ids, batch->now_us, task->key);
     task->state = STR("Queued");
     task->data = input->data;
-    task->metadata = input->metadata;
+    task->about = input->about;
     task->priority = input->priority;
     task->updated_at_us = batch->now_us;
     if (input->delay_ms > 0) {

@@ -123,7 +123,7 @@ static int progress(struct batch *batch, struct task *task, const struct report 
     if (state_changes)
         task->state = report->state;
     if (report->metadata.data)
-        task->metadata = report->metadata;
+        task->about.metadata = report->metadata;
     if (report->data.data) {
         task->data = report->data;
         task->has_data = true;

@@ -87,7 +87,7 @@ static int fill_work(const struct claim_request *request, const struct claimed *
                           .queue = task->spec.queue,
                           .payload = task->spec.payload.data ? task->spec.payload : STR("null"),
                           .data = data.data ? data : STR("null"),
-                          .metadata = task->metadata.data ? task->metadata : STR("{}"),
+                          .metadata = task->about.metadata.data ? task->about.metadata : STR("{}"),
                           .correlation_id = task->spec.correlation_id,
                           .traceparent = claimed->traceparent,
                           .tracestate = task->spec.trace.state};

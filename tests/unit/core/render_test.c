@@ -154,7 +154,7 @@ static void users_JSON_passes_byte_for_byte(void **state) /* C1: the payload is 
     struct str object;
 
     (void)state;
-    task.metadata = STR("{ \"a\":0.10 }");
+    task.about.metadata = STR("{ \"a\":0.10 }");
     task.resume.checkpoint = STR("{\"data\":18446744073709551616}");
     task.fault.details = STR("[\"\\ud83d\\ude00\"]");
     object = rendered(&out, &task, &extra);

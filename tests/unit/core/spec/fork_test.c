@@ -22,7 +22,7 @@ static struct task original(void)
                         .counts.attempts = 3,
                         .priority = 7,
                         .data = STR("{\"n\":1}"),
-                        .metadata = STR("{\"a\":[1, 2],\"forked_from\":\"x\",\"b\\u0063\":null}"),
+                        .about.metadata = STR("{\"a\":[1, 2],\"forked_from\":\"x\",\"b\\u0063\":null}"),
                         .spec = {.type = STR("report"),
                                  .queue = STR("slow"),
                                  .name = STR("Report of May"),
@@ -98,12 +98,12 @@ static void metadata_says_whence_it_came_and_keeps_the_rest_byte_for_byte(void *
 
     (void)state;
     assert_int_equal(fork_input(&task, NULL, 0, NULL, &wish, &arena, &input, &err), 0);
-    assert_int_equal(json_check(input.metadata, NULL, &err), 0);
-    assert_true(str_is(input.metadata, "{\"forked_from\":\"ab010000-0000-0000-0000-000000000000\","
+    assert_int_equal(json_check(input.about.metadata, NULL, &err), 0);
+    assert_true(str_is(input.about.metadata, "{\"forked_from\":\"ab010000-0000-0000-0000-000000000000\","
                                        "\"a\":[1, 2],\"b\\u0063\":null}"));
-    task.metadata = STR_NONE;
+    task.about.metadata = STR_NONE;
     assert_int_equal(fork_input(&task, NULL, 0, NULL, &wish, &arena, &input, &err), 0);
-    assert_true(str_is(input.metadata,
+    assert_true(str_is(input.about.metadata,
                        "{\"forked_from\":\"ab010000-0000-0000-0000-000000000000\"}"));
     arena_deinit(&arena);
 }
@@ -162,10 +162,10 @@ static void a_fork_may_have_metadata_at_its_bound_and_says_whence_it_came_on_top
     memset(text, 'x', BOUND_METADATA_BYTES);
     memcpy(text, "{\"m\":\"", 6);
     memcpy(text + BOUND_METADATA_BYTES - 2, "\"}", 2);
-    task.metadata = str_span(text, BOUND_METADATA_BYTES);
+    task.about.metadata = str_span(text, BOUND_METADATA_BYTES);
     for (int i = 0; i < 2; i++) { /* and a fork of that one */
         assert_int_equal(fork_input(&task, NULL, 0, NULL, &wish, &arena, &input, &err), 0);
-        task.metadata = input.metadata;
+        task.about.metadata = input.about.metadata;
     }
     arena_deinit(&arena);
 }

@@ -52,7 +52,7 @@ static void type_alone_gives_the_defaults(void **state)
     assert_str(input.spec.namespace_name, "default");
     assert_null(input.spec.payload.data);
     assert_null(input.spec.name.data);
-    assert_null(input.metadata.data);
+    assert_null(input.about.metadata.data);
     assert_int_equal(input.priority, 0);
     assert_false(input.has_priority);
     assert_int_equal(input.spec.retry.policy, RETRY_POLYNOMIAL);
@@ -104,7 +104,7 @@ static void every_member_reaches_its_place(void **state)
     assert_true(input.has_timeout && input.spec.timeout_ms == 30);
     assert_str(input.spec.idempotency_key, "k");
     assert_int_equal(input.spec.unique_until, UNIQUE_ENDED);
-    assert_str(input.metadata, "{\"m\": 1}");
+    assert_str(input.about.metadata, "{\"m\": 1}");
     assert_str(input.spec.tags, "[\"a\",\"b\"]");
     assert_str(input.spec.user_id, "u");
     assert_str(input.spec.external_id, "e");
@@ -515,7 +515,7 @@ static void inputs_filled_by_hand_are_checked_too(void **state)
     assert_int_equal(spec_finish(&input, NULL, &arena, &err), -ERR_INVALID);
     assert_string_equal(err.field, "queue");
     input.spec.queue = STR("q");
-    input.metadata.len = BOUND_METADATA_BYTES + 1;
+    input.about.metadata.len = BOUND_METADATA_BYTES + 1;
     assert_int_equal(spec_finish(&input, NULL, &arena, &err), -ERR_TOO_LARGE);
     assert_string_equal(err.field, "metadata");
     arena_deinit(&arena);
