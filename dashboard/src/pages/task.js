@@ -5,12 +5,14 @@ import { attempt, get, getAll, post, remove, useLoad } from '../api.js';
 import { Ago, Button, Card, Copy, Empty, Facts, Field, Loading, Page, Problem, Tabs,
     TabPanel } from '../parts/controls.js';
 import { Confirm, FormDialog } from '../parts/dialog.js';
+import { Form } from '../parts/form.js';
 import { Depends, useParents } from '../parts/depends.js';
 import { Viewer } from '../parts/json.js';
 import { Logs } from '../parts/logs.js';
 import { allows, ENDED, HELD, Progress, ranMs, Status } from '../parts/status.js';
 import { Timeline } from '../parts/timeline.js';
 import { Why } from '../parts/why.js';
+import { edits, facts } from '../fields.js';
 import { go, link, replaceQuery } from '../route.js';
 import { notify } from '../store.js';
 import { useStream } from '../stream.js';
@@ -78,6 +80,8 @@ function Actions({ task, checkpoints, reload }) {
         ${button('resume', act('resume'), 'primary')}
         ${button('pause', act('pause'))}
         ${button('prioritize', () => setDialog('prioritize'))}
+        ${edits().length > 0 && html`<${Button} data-verb="update" onClick=${() => setDialog('update')}>${t(
+        'action.edit')}<//>`}
         <${Button} data-verb="fork" onClick=${() => setDialog('fork')}>${t('action.fork')}<//>
         ${button('cancel', () => setDialog('cancel'), 'danger')}
         ${button('remove', () => setDialog('remove'), 'danger')}
@@ -91,6 +95,8 @@ function Actions({ task, checkpoints, reload }) {
             t('done.remove', { name: nameOf(task) }), true))
             go('tasks');
     }}/>`}
+        ${dialog === 'update' && html`<${Form} title=${t('action.edit')} fields=${edits()} thing=${task}
+            path=${`/v1/tasks/${task.id}`} onClose=${close} done=${reload}/>`}
         ${dialog === 'fork' && html`<${Fork} task=${task} checkpoints=${checkpoints} onClose=${close}/>`}
         ${dialog === 'prioritize' && html`<${Prioritize} task=${task} onClose=${close} done=${reload}/>`}`;
 }
@@ -110,9 +116,8 @@ function About({ task }) {
         [t('task.took'), ran === null ? null : duration(ran)],
         [t('task.timeout'), duration(task.timeout_ms)],
         [t('worker.one'), task.worker_id && html`<a href="#/workers">${task.worker_id}</a>`],
-        [t('task.key'), task.idempotency_key], [t('task.user'), filter('user_id', task.user_id)],
-        [t('task.external'), task.external_id],
-        [t('task.correlation'), filter('correlation_id', task.correlation_id)],
+        ...facts().map((field) => [field.label, field.filter ? filter(field.name, task[field.name])
+            : task[field.name]]),
         [t('job.one'), filter('job_id', task.job_id)],
         [t('task.parent'), to('tasks', task.parent_id)],
         [t('task.forked'), to('tasks', task.metadata?.forked_from)],
@@ -121,6 +126,12 @@ function About({ task }) {
         [t('workflow.one'), html`<a href=${link('workflows', task.workflow_id ?? task.id)}>${
             task.workflow_id ?? t('workflow.show')}</a>`],
     ]}/>`;
+}
+
+// What people say about it, in full: a remark is there to be read.
+function Remarks({ task }) {
+    return edits().filter((field) => task[field.name]).map((field) => html`<p class="remark" key=${field.name}>
+        <strong>${field.label}</strong> <span>${task[field.name]}</span></p>`);
 }
 
 function Checkpoints({ list }) {
@@ -179,6 +190,7 @@ export default function Task({ id, query }) {
         : now.progress)} %</span><em>${now.state}</em></span></div>
         ${error && html`<div class="problem" role="note"><strong>${t(ENDED.has(now.status) ? 'task.error'
         : 'task.lastError')}</strong> <span>${error}</span></div>`}
+        <${Remarks} task=${now}/>
         <${Why} task=${now} found=${found}/>
         <${Card}><${About} task=${now}/><//>
         <${Depends} found=${found} task=${now}/>
