@@ -280,6 +280,13 @@ PD_API int pd_resume(struct pd *pd, const char *id);
 /* Resumes an orphaned or partial task, or one whose handler is silent, from its checkpoint. */
 PD_API int pd_recover(struct pd *pd, const char *id);
 PD_API int pd_prioritize(struct pd *pd, const char *id, int priority);
+/* What people say about a task, changed at any time, also after its end. */
+struct pd_update {
+    PD_SIZE(pd_update);
+    int64_t if_version; /* only while the task has this version; default any */
+};
+#define PD_UPDATE_INIT PD_INIT(pd_update)
+PD_API int pd_update(struct pd *pd, const char *id, const struct pd_update *update);
 PD_API int pd_delete(struct pd *pd, const char *id);  /* an ended one, with all that belongs to it */
 
 /* ---- planning: jobs, and when they make tasks ----

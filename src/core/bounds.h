@@ -22,6 +22,7 @@
 #define BOUND_NAME_BYTES 200             /* names, types, queues, worker ids */
 #define BOUND_KEY_BYTES 256              /* keys and outside ids: they are indexed */
 #define BOUND_ERROR_BYTES 4096           /* an error text is a sentence, not a core dump */
+#define BOUND_EDIT_BYTES 1024            /* what people may change: every change is an event */
 #define BOUND_URL_BYTES 2048
 #define BOUND_DESCRIPTION_BYTES 4096     /* of categories and jobs: shown in lists */
 #define BOUND_PATTERN_BYTES (64 * 1024)  /* pattern_config: an rrule with 1,000 dates fits */

@@ -18,6 +18,7 @@
 #include "core/settings.h"
 #include "core/span.h"
 #include "core/spec/spec.h"
+#include "core/spec/task_change.h"
 #include "core/task/why.h"
 #include "store/store.h"
 
@@ -116,6 +117,7 @@ enum control_op {
     CONTROL_RESUME,
     CONTROL_PRIORITIZE,
     CONTROL_RECOVER,
+    CONTROL_UPDATE,
     CONTROL_DELETE
 };
 
@@ -131,6 +133,7 @@ struct control_request {
     enum status if_status; /* STATUS_NONE = any; else ERR_TRANSITION when it differs */
     int64_t priority;
     enum recovery_method method; /* of recover */
+    struct task_change change;   /* of update */
     struct str reason;  /* JSON, detail of the event; absent = none */
 };
 

@@ -38,8 +38,8 @@ struct side_verbs {
     /* The task as it is when it has ended or wait_ms are over; 0 = now, -1 = no time-out. */
     int (*fetch)(struct pd *pd, const struct uuid *id, int64_t wait_ms, struct pd_result *result,
                  struct err *err);
-    int (*control)(struct pd *pd, const struct uuid *id, enum control_op op, int64_t priority,
-                   struct err *err);
+    /* What `wish` says, but for the members of its base. */
+    int (*control)(struct pd *pd, const struct control_request *wish, struct err *err);
     /* *reply is JSON in arena, absent after a removal. */
     int (*plan)(struct pd *pd, const struct plan_call *call, struct arena *arena,
                 struct str *reply, struct err *err);

@@ -308,17 +308,12 @@ static int local_fetch(struct pd *pd, const struct uuid *id, int64_t wait_ms,
     return rc < 0 ? rc : read_result(local, id, result, err);
 }
 
-static int local_control(struct pd *pd, const struct uuid *id, enum control_op op,
-                         int64_t priority, struct err *err)
+static int local_control(struct pd *pd, const struct control_request *wish, struct err *err)
 {
     ARENA_AUTO struct arena arena = ARENA_INIT(0);
-    struct control_request request = {.base = {.kind = REQUEST_CONTROL, .arena = &arena},
-                                      .task_id = *id,
-                                      .op = op,
-                                      .actor = ACTOR_USER,
-                                      .if_version = -1,
-                                      .priority = priority};
+    struct control_request request = *wish;
 
+    request.base = (struct request){.kind = REQUEST_CONTROL, .arena = &arena};
     return call(pd->side, &request.base, err);
 }
 

@@ -6,6 +6,7 @@
 
 #include "base/clock.h"
 #include "base/thread.h"
+#include "core/task/task_fields.h"
 #include "net/http_client.h"
 #include "worker/sources/source_remote.h"
 
@@ -182,6 +183,8 @@ static bool read_task(struct str object, struct arena *arena, struct task *task)
                           .completed_at_us = get_time(object, "completed_at", arena),
                           .fault.error = get_text(object, "error", arena),
                           .fault.last = get_text(object, "last_error", arena)};
+    for (size_t i = 0; task_edits[i].name; i++)
+        *task_edit_text(&task->about, i) = get_text(object, task_edits[i].name, arena);
     return uuid_parse(get_text(object, "id", arena), &task->id) &&
            status_parse(get_text(object, "status", arena), &task->status);
 }
@@ -280,14 +283,24 @@ static int remote_fetch(struct pd *pd, const struct uuid *id, int64_t wait_ms,
     }
 }
 
-static int remote_control(struct pd *pd, const struct uuid *id, enum control_op op,
-                          int64_t priority, struct err *err)
+/* The body of a change: the event of it with the version that is asked for. */
+static struct str change_body(const struct control_request *wish, struct arena *arena)
+{
+    struct str version = wish->if_version < 0
+                             ? STR_NONE
+                             : arena_format(arena, "{\"if_version\":%lld}",
+                                            (long long)wish->if_version);
+
+    return change_tell(version, &wish->change.about, wish->change.set, arena);
+}
+
+static int remote_control(struct pd *pd, const struct control_request *wish, struct err *err)
 {
     static const char *const verbs[] = {
         [CONTROL_CANCEL] = ":cancel",         [CONTROL_RETRY] = ":retry",
         [CONTROL_PAUSE] = ":pause",           [CONTROL_RESUME] = ":resume",
         [CONTROL_PRIORITIZE] = ":prioritize", [CONTROL_RECOVER] = ":recover",
-        [CONTROL_DELETE] = ""};
+        [CONTROL_UPDATE] = "",                [CONTROL_DELETE] = ""};
     struct remote *remote = pd->side;
     ARENA_AUTO struct arena arena = ARENA_INIT(0);
     struct str body = STR("{}");
@@ -295,12 +308,17 @@ static int remote_control(struct pd *pd, const struct uuid *id, enum control_op 
     char path[128];
     struct str reply;
 
-    uuid_format(id, text);
-    snprintf(path, sizeof path, "/v1/tasks/%s%s", text, verbs[op]);
-    if (op == CONTROL_PRIORITIZE)
-        body = arena_format(&arena, "{\"priority\":%lld}", (long long)priority);
-    return request(remote, op == CONTROL_DELETE ? "DELETE" : "POST", path, op == CONTROL_DELETE ?
-                   STR_NONE : body, remote->timeout_ms, &arena, &reply, err);
+    uuid_format(&wish->task_id, text);
+    snprintf(path, sizeof path, "/v1/tasks/%s%s", text, verbs[wish->op]);
+    if (wish->op == CONTROL_PRIORITIZE)
+        body = arena_format(&arena, "{\"priority\":%lld}", (long long)wish->priority);
+    else if (wish->op == CONTROL_UPDATE)
+        body = change_body(wish, &arena);
+    else if (wish->op == CONTROL_DELETE)
+        return request(remote, "DELETE", path, STR_NONE, remote->timeout_ms, &arena, &reply, err);
+    return body.data ? request(remote, wish->op == CONTROL_UPDATE ? "PATCH" : "POST", path, body,
+                               remote->timeout_ms, &arena, &reply, err)
+                     : lib_no_memory(err);
 }
 
 static struct source *remote_source(struct pd *pd, struct err *err)

@@ -2,7 +2,26 @@
  * Any thread. */
 #include "lib/lib_sizes.h"
 
+#include "core/task/task_fields.h"
+
 #include <stdlib.h>
+
+/* The editable texts of the list: where a result and an update have them, as task_edits does. */
+#define ASK_NOT
+#define ASK_TEXT(name, path, bytes, flag, value, help)
+#define ASK_COUNT(name, path, given, max, flag, help)
+#define ASK_MS(name, path, given, min, flag, help)
+#define ASK_EDIT(name, path, bytes, flag, value, help) offsetof(struct pd_result, name),
+#define EACH(name, path, kind, flags, empty, words, show, ask) ask
+static const size_t in_result[] = {TASK_FIELDS_ALL(EACH) 0};
+#undef ASK_EDIT
+#define ASK_EDIT(name, path, bytes, flag, value, help) offsetof(struct pd_update, name),
+static const size_t in_update[] = {TASK_FIELDS_ALL(EACH) 0};
+
+static const char **text_in(void *given, size_t at)
+{
+    return (const char **)(void *)((char *)given + at);
+}
 
 static size_t room_of(struct str text)
 {
@@ -41,11 +60,14 @@ int lib_fill_result(struct pd_result *result, const struct task *task, struct st
     const char **texts[] = {&result->type, &result->queue, &result->state, &result->payload,
                             &result->data, &result->metadata, &result->result, &result->error,
                             &result->last_error};
+    struct task_about about = task->about;
     size_t bytes = 1;
     char *at;
 
     for (size_t i = 0; i < sizeof parts / sizeof *parts; i++)
         bytes += room_of(parts[i]);
+    for (size_t i = 0; task_edits[i].name; i++)
+        bytes += room_of(*task_edit_text(&about, i));
     *result = (struct pd_result){.size = sizeof *result,
                                  .status = (enum pd_status)task->status,
                                  .ended = status_ended(task->status),
@@ -64,6 +86,8 @@ int lib_fill_result(struct pd_result *result, const struct task *task, struct st
     at = result->memory;
     for (size_t i = 0; i < sizeof parts / sizeof *parts; i++)
         *texts[i] = put(&at, parts[i]);
+    for (size_t i = 0; task_edits[i].name; i++)
+        *text_in(result, in_result[i]) = put(&at, *task_edit_text(&about, i));
     return 0;
 }
 
@@ -117,41 +141,46 @@ int pd_wait(struct pd *pd, const char *id, int64_t timeout_ms, struct pd_result 
     return lib_fail(pd, &err);
 }
 
-static int control(struct pd *pd, const char *id, enum control_op op, int64_t priority)
+static int control_as(struct pd *pd, const char *id, struct control_request *wish)
 {
     struct err err = {0};
-    struct uuid task_id;
 
+    wish->actor = ACTOR_USER;
     if (!pd->side)
         err_set(&err, ERR_INVALID, "the handle is not open");
-    else if (lib_parse_id(id, &task_id, &err) == 0)
-        pd->verbs->control(pd, &task_id, op, priority, &err);
+    else if (lib_parse_id(id, &wish->task_id, &err) == 0)
+        pd->verbs->control(pd, wish, &err);
     return err.code == ERR_NONE ? PD_OK : lib_fail(pd, &err);
+}
+
+static int control(struct pd *pd, const char *id, enum control_op op)
+{
+    return control_as(pd, id, &(struct control_request){.op = op, .if_version = -1});
 }
 
 int pd_cancel(struct pd *pd, const char *id)
 {
-    return control(pd, id, CONTROL_CANCEL, 0);
+    return control(pd, id, CONTROL_CANCEL);
 }
 
 int pd_retry(struct pd *pd, const char *id)
 {
-    return control(pd, id, CONTROL_RETRY, 0);
+    return control(pd, id, CONTROL_RETRY);
 }
 
 int pd_pause(struct pd *pd, const char *id)
 {
-    return control(pd, id, CONTROL_PAUSE, 0);
+    return control(pd, id, CONTROL_PAUSE);
 }
 
 int pd_resume(struct pd *pd, const char *id)
 {
-    return control(pd, id, CONTROL_RESUME, 0);
+    return control(pd, id, CONTROL_RESUME);
 }
 
 int pd_recover(struct pd *pd, const char *id)
 {
-    return control(pd, id, CONTROL_RECOVER, 0);
+    return control(pd, id, CONTROL_RECOVER);
 }
 
 int pd_prioritize(struct pd *pd, const char *id, int priority)
@@ -163,12 +192,42 @@ int pd_prioritize(struct pd *pd, const char *id, int priority)
                 BOUND_PRIORITY);
         return lib_fail(pd, &err);
     }
-    return control(pd, id, CONTROL_PRIORITIZE, priority);
+    return control_as(pd, id, &(struct control_request){.op = CONTROL_PRIORITIZE,
+                                                        .if_version = -1,
+                                                        .priority = priority});
+}
+
+static int fill_change(struct pd_update *update, struct task_change *change, struct err *err)
+{
+    for (size_t i = 0; task_edits[i].name; i++) {
+        const char *given = *text_in(update, in_update[i]);
+        struct str text;
+
+        if (!given)
+            continue;
+        TRY(lib_check_text(given, task_edits[i].name, &text, err));
+        TRY(change_add(change, i, text, err));
+    }
+    return 0;
+}
+
+int pd_update(struct pd *pd, const char *id, const struct pd_update *update)
+{
+    struct control_request wish = {.op = CONTROL_UPDATE, .if_version = -1};
+    struct pd_update taken;
+    struct err err = {0};
+
+    if (lib_take_struct(&lib_sized_update, update, &taken, &err) < 0 ||
+        fill_change(&taken, &wish.change, &err) < 0)
+        return lib_fail(pd, &err);
+    if (taken.if_version)
+        wish.if_version = taken.if_version == PD_NONE ? 0 : taken.if_version;
+    return control_as(pd, id, &wish);
 }
 
 int pd_delete(struct pd *pd, const char *id)
 {
-    return control(pd, id, CONTROL_DELETE, 0);
+    return control(pd, id, CONTROL_DELETE);
 }
 
 int pd_enqueue_batch(struct pd *pd, const struct pd_task_spec *specs, size_t count,

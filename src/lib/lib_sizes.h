@@ -14,6 +14,7 @@ struct lib_sized {
 extern const struct lib_sized lib_sized_options;
 extern const struct lib_sized lib_sized_spec;
 extern const struct lib_sized lib_sized_worker_options;
+extern const struct lib_sized lib_sized_update;
 extern const struct lib_sized lib_sized_result;
 extern const struct lib_sized lib_sized_report;
 

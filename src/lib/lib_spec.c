@@ -49,6 +49,7 @@ struct text_field {
 /* The plain fields of the list: its texts, and further down its numbers. */
 #define ASK_NOT
 #define ASK_TEXT(name, path, bytes, flag, value, help) TEXT(name, path, bytes),
+#define ASK_EDIT ASK_TEXT
 #define ASK_COUNT(name, path, given, max, flag, help)
 #define ASK_MS(name, path, given, min, flag, help)
 #define PLAIN(name, path, kind, flags, empty, words, show, ask) ask

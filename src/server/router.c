@@ -29,6 +29,8 @@ const struct route routes[] = {
     {HTTP_GET, "/v1/workflows/{id}", api_workflow_get,
      "Tasks that belong together, with their dependencies", {"limit"}, 0},
     {HTTP_GET, "/v1/tasks/{id}", api_task_get, "One task with its result, or as it was", {"at"}, 0},
+    {HTTP_PATCH, "/v1/tasks/{id}", api_task_control, "Change what people say about a task",
+     {0}, CONTROL_UPDATE},
     {HTTP_DELETE, "/v1/tasks/{id}", api_task_control,
      "Delete a task with its events, logs and checkpoints", {0}, CONTROL_DELETE},
     {HTTP_POST, "/v1/tasks/{id}:cancel", api_task_control, "Cancel a task", {0}, CONTROL_CANCEL},

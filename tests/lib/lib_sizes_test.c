@@ -3,6 +3,15 @@
 #include "lib_fixture.h"
 
 #define END(type, member) (offsetof(struct type, member) + sizeof(((struct type *)NULL)->member))
+
+/* New members go to the end, and never into padding there, where an earlier library sees none. */
+_Static_assert(END(pd_options, allow_network_fs) == sizeof(struct pd_options) &&
+               END(pd_task_spec, tracestate) == sizeof(struct pd_task_spec) &&
+               END(pd_update, if_version) == sizeof(struct pd_update) &&
+               END(pd_worker_options, types_count) == sizeof(struct pd_worker_options) &&
+               END(pd_result, last_error) == sizeof(struct pd_result) &&
+               END(pd_report, stop) == sizeof(struct pd_report), "a struct ends with padding");
+
 #define EARLIER_SPEC END(pd_task_spec, data)
 #define EARLIER_RESULT END(pd_result, attempts)
 

@@ -13,6 +13,7 @@
 #define ASK_NOT
 #define ASK_TEXT(member, path, bytes, flag, values, helps)                                         \
     {.name = flag, .type = FLAG_TEXT, .value = values, .field = #member, .help = helps},
+#define ASK_EDIT ASK_TEXT
 #define ASK_COUNT(member, path, given, most, flag, helps)                                          \
     {.name = flag, .type = FLAG_INT, .value = "N", .field = #member, .max = most, .help = helps},
 #define ASK_MS(member, path, given, least, flag, helps)                                            \

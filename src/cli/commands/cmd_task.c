@@ -4,16 +4,24 @@
 #include "cli/commands/task_commands.h"
 #include "cli/commands/task_wait.h"
 #include "cli/frame/view.h"
-#include "core/bounds.h"
+#include "core/task/task_fields.h"
 
 #define QUERY_BYTES_MAX 65536
 #define COUNT(array) (uint32_t)(sizeof(array) / sizeof(array)[0])
+
+/* The plain texts of the list, titled like their flags. */
+#define ASK_NOT
+#define ASK_TEXT(member, path, bytes, flag, values, helps) {flag, "/" #member, VIEW_TEXT},
+#define ASK_EDIT ASK_TEXT
+#define ASK_COUNT(member, path, given, most, flag, helps)
+#define ASK_MS(member, path, given, least, flag, helps)
+#define PLAIN(member, path, kind, flags, empty, words, show, ask) ask
 
 static const struct view_column show_columns[] = {
     {"id", "/id", VIEW_ID},
     {"as it was at", "/at", VIEW_TIME},
     {"type", "/type", VIEW_TEXT},
-    {"name", "/name", VIEW_TEXT},
+    TASK_FIELDS_ALL(PLAIN)
     {"status", "/status", VIEW_STATUS},
     {"state", "/state", VIEW_TEXT},
     {"progress", "/progress", VIEW_PERCENT},
@@ -31,12 +39,7 @@ static const struct view_column show_columns[] = {
     {"completed", "/completed_at", VIEW_TIME},
     {"worker", "/worker_id", VIEW_TEXT},
     {"pause requested", "/pause_requested", VIEW_YES},
-    {"user", "/user_id", VIEW_TEXT},
-    {"key", "/idempotency_key", VIEW_TEXT},
-    {"external id", "/external_id", VIEW_TEXT},
-    {"correlation id", "/correlation_id", VIEW_TEXT},
     {"trace", "/traceparent", VIEW_TEXT},
-    {"workflow", "/workflow_id", VIEW_TEXT},
     {"parent", "/parent_id", VIEW_TEXT},
     {"job", "/job_id", VIEW_TEXT},
     {"tags", "/tags", VIEW_LIST},
@@ -336,7 +339,7 @@ static const struct command *const subcommands[] = {
     &task_list,       &task_show,        &task_events, &task_logs,  &task_executions,
     &task_checkpoints, &task_result,     &task_why,    &task_wait_command, &task_cancel,
     &task_retry,      &task_recover,     &task_pause,  &task_resume, &task_priority,
-    &task_fork,       &task_delete,      NULL};
+    &task_update,     &task_fork,        &task_delete, NULL};
 
 const struct command command_task = {
     .name = "task", .summary = "Show and change tasks",

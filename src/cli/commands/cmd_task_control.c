@@ -1,11 +1,13 @@
-/* perdura task cancel, retry, recover, pause, resume, priority, delete: a request per id. Every id
- * is tried; the first failure decides the exit code. One thread. */
+/* perdura task cancel, retry, recover, pause, resume, priority, update, delete: a request per id.
+ * Every id is tried; the first failure decides the exit code. One thread. */
 #include "base/json.h"
 #include "cli/frame/cli_client.h"
 #include "cli/commands/task_commands.h"
 #include "cli/frame/view.h"
+#include "cli/plans/thing.h"
+#include "core/task/task_fields.h"
 
-#define BODY_BYTES_MAX 4096
+#define BODY_BYTES_MAX (64 * 1024)
 #define EXAMPLE_ID "0197f6a2-5c3e-7b11-9d2f-3a4b5c6d7e8f"
 
 static void print_task(struct call *call, struct str id, struct str task)
@@ -176,6 +178,20 @@ static int run_priority(struct call *call)
     return rc;
 }
 
+static int run_update(struct call *call)
+{
+    BUF_AUTO struct buf body = BUF_INIT(BODY_BYTES_MAX);
+
+    buf_byte(&body, '{');
+    TRY(call_write_fields(call, &body));
+    TRY(thing_write_unset(call, &body));
+    if (body.len == 1)
+        return err_set(&call->err, ERR_USAGE, "nothing to change; 'perdura task update --help' "
+                       "lists what can be changed");
+    buf_byte(&body, '}');
+    return control(call, call->args_count, "PATCH", "", buf_view(&body));
+}
+
 static const struct flag version_flags[] = {
     {.name = "if-version", .type = FLAG_INT, .value = "N", .field = "if_version", .min = 0,
      .max = INT64_MAX, .help = "only if the task still has this version"},
@@ -193,6 +209,22 @@ static const struct flag recover_flags[] = {
      .choices = "resume_checkpoint|restart_clean|validate_only",
      .help = "continue from its checkpoint (the default), start from the beginning, or only note "
              "whether it could"},
+    {.name = "if-version", .type = FLAG_INT, .value = "N", .field = "if_version", .min = 0,
+     .max = INT64_MAX, .help = "only if the task still has this version"},
+    {0}};
+
+/* The editable texts of the list in core/task/task_fields.h. */
+#define ASK_NOT
+#define ASK_TEXT(member, path, bytes, flag, values, helps)
+#define ASK_COUNT(member, path, given, most, flag, helps)
+#define ASK_MS(member, path, given, least, flag, helps)
+#define ASK_EDIT(member, path, bytes, flag, values, helps)                                         \
+    {.name = flag, .type = FLAG_TEXT, .value = values, .field = #member, .help = helps},
+#define EDIT(member, path, kind, flags, empty, words, show, ask) ask
+
+static const struct flag update_flags[] = {
+    TASK_FIELDS_ALL(EDIT)
+    {.name = "unset", .type = FLAG_LIST, .value = "FIELD", .help = "take these fields away"},
     {.name = "if-version", .type = FLAG_INT, .value = "N", .field = "if_version", .min = 0,
      .max = INT64_MAX, .help = "only if the task still has this version"},
     {0}};
@@ -216,6 +248,14 @@ CONTROL(recover, "Continue orphaned or partial tasks from their checkpoint",
 CONTROL(pause, "Pause tasks",
         "A running handler is asked to save a checkpoint and stop.", version_flags);
 CONTROL(resume, "Resume paused tasks", NULL, version_flags);
+
+#undef ASK_EDIT
+#define ASK_EDIT(member, path, bytes, flag, values, helps) " --" flag " 'seen, I wait for a reply'"
+const struct command task_update = {
+    .name = "update", .summary = "Change what people say about tasks", .arguments = "ID…",
+    .details = "Works at any time, also after a task has ended. Every change is an event.",
+    .example = "perdura task update " EXAMPLE_ID TASK_FIELDS_ALL(EDIT), .flags = update_flags,
+    CLIENT_COMMAND(1, COMMAND_ARGS_MAX, run_update)};
 
 const struct command task_delete = {
     .name = "delete", .summary = "Delete tasks with their events, logs and checkpoints",

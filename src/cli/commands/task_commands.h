@@ -10,6 +10,7 @@ extern const struct command task_recover;
 extern const struct command task_pause;
 extern const struct command task_resume;
 extern const struct command task_priority;
+extern const struct command task_update;
 extern const struct command task_delete;
 extern const struct command task_why;
 extern const struct command task_fork;

@@ -286,6 +286,7 @@ static const struct member members[] = {
 #define GIVEN(flag) AT(flag)
 #define ASK_NOT
 #define ASK_TEXT(name, path, bytes, flag, value, help) TEXT(#name, path, bytes),
+#define ASK_EDIT ASK_TEXT
 #define ASK_COUNT(name, path, given, max, flag, help) NUMBER(#name, path, 0, max, given),
 #define ASK_MS(name, path, given, min, flag, help) NUMBER(#name, path, min, BOUND_DELAY_MS, given),
 #define MEMBER(name, path, kind, flags, empty, words, show, ask) ask

@@ -1,4 +1,4 @@
-/* Shared by the spec_*.c files only. Pure, any thread. */
+/* What the files of core/spec share; no other file includes it. Pure, any thread. */
 #ifndef CORE_SPEC_SPEC_INT_H
 #define CORE_SPEC_SPEC_INT_H
 

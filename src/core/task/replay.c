@@ -3,6 +3,7 @@
 
 #include "base/json.h"
 #include "core/render.h"
+#include "core/task/task_fields.h"
 
 static struct str member_of(const struct task_event *event, const char *key)
 {
@@ -40,6 +41,14 @@ static void take_checkpoint(struct replay *replay, const struct task_event *even
     replay->checkpoint_name = text_of(event, "name", arena);
     if (number_of(event, "progress", &replay->checkpoint_progress))
         replay->progress = replay->checkpoint_progress;
+}
+
+/* What people say about it: told by the first event, and by each that changes it. */
+static void take_edits(struct replay *replay, const struct task_event *event, struct arena *arena)
+{
+    for (size_t i = 0; task_edits[i].name; i++)
+        if (member_of(event, task_edits[i].name).data)
+            *task_edit_text(&replay->about, i) = text_of(event, task_edits[i].name, arena);
 }
 
 static void claimed(struct replay *replay, const struct task_event *event, struct arena *arena)
@@ -114,6 +123,7 @@ static void stay(struct replay *replay, const struct task_event *event, struct a
         return;
     }
     take_checkpoint(replay, event, arena);
+    take_edits(replay, event, arena);
     if (asked.data)
         replay->pause_requested = json_kind(asked) == JSON_TRUE;
 }
@@ -125,8 +135,10 @@ void replay_event(struct replay *replay, const struct task_event *event, struct 
         replay->status = event->status;
         if (event->status == STATUS_CLAIMED)
             claimed(replay, event, arena);
-        if (replay->whole) /* a fork begins with one */
+        if (replay->whole) { /* a fork begins with a checkpoint */
             take_checkpoint(replay, event, arena);
+            take_edits(replay, event, arena);
+        }
     } else if (event->status != replay->status) {
         move(replay, event, arena);
     } else {
@@ -143,6 +155,11 @@ void replay_keep(struct replay *replay, struct arena *arena)
     replay->state = arena_str(arena, replay->state);
     replay->worker_id = arena_str(arena, replay->worker_id);
     replay->checkpoint_name = arena_str(arena, replay->checkpoint_name);
+    for (size_t i = 0; task_edits[i].name; i++) {
+        struct str *text = task_edit_text(&replay->about, i);
+
+        *text = arena_str(arena, *text);
+    }
 }
 
 static void render_checkpoint_data(struct buf *out, const struct replay *replay)
@@ -193,6 +210,11 @@ void replay_render(struct buf *out, const struct replay *replay, const struct ta
     render_uuid(out, "id", &task->id);
     for (size_t i = 0; i < sizeof texts / sizeof texts[0]; i++) {
         render_text(out, texts[i].key, texts[i].text);
+    }
+    for (size_t i = 0; task_edits[i].name; i++) {
+        struct task_about about = replay->about;
+
+        render_text(out, task_edits[i].name, *task_edit_text(&about, i));
     }
     for (size_t i = 0; i < sizeof numbers / sizeof numbers[0]; i++) {
         render_int(out, numbers[i].key, numbers[i].number);

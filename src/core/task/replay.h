@@ -1,7 +1,8 @@
 /* A task as it was: its state at an earlier time, rebuilt from its events one after the other.
- * What events tell of comes back: status, state, progress, attempts, holder, checkpoint. Progress
- * is that of the last event that told it: a report that changes the number alone makes none.
- * Pure; the caller, which reads the events, decides where to stop. */
+ * What events tell of comes back: status, state, progress, attempts, holder, checkpoint, and what
+ * people said about it. Progress is that of the last event that told it: a report that changes the
+ * number alone makes none. Pure; the caller, which reads the events, decides
+ * where to stop. */
 #ifndef CORE_TASK_REPLAY_H
 #define CORE_TASK_REPLAY_H
 
@@ -16,6 +17,7 @@ struct replay {
     enum status status;
     enum status previous_status;
     struct str state;
+    struct task_about about; /* the editable texts (task_fields.h), nothing else */
     int64_t progress;
     int64_t attempts;
     struct str worker_id;   /* who held it last */

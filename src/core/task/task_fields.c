@@ -119,6 +119,21 @@ struct task *task_copy(const struct task *task, struct arena *arena)
     return copy;
 }
 
+/* ---- editable texts ---- */
+
+#define ASK_NOT
+#define ASK_TEXT(name, path, bytes, flag, value, help)
+#define ASK_COUNT(name, path, given, max, flag, help)
+#define ASK_MS(name, path, given, min, flag, help)
+#define ASK_EDIT(member, path, bytes, flag, value, help)                                           \
+    {.name = #member, .at = offsetof(struct task, path) - offsetof(struct task, about),            \
+     .bytes_max = (bytes)},
+#define EDIT(name, path, kind, flags, empty, words, show, ask) ask
+
+const struct task_edit task_edits[] = {TASK_FIELDS_ALL(EDIT){.name = NULL}};
+_Static_assert(sizeof task_edits / sizeof *task_edits <= TASK_EDITS_MAX + 1,
+               "raise TASK_EDITS_MAX");
+
 /* ---- answers ---- */
 
 #define SHOWN(name, path, kind, flags, empty, words, how, of)                                      \

@@ -25,8 +25,10 @@
  *
  * Plain fields are set by ASK_TEXT, ASK_COUNT or ASK_MS (arguments: name, path in struct
  * task_input, bounds, flag of `perdura enqueue`, its help); struct pd_task_spec has a member of the
- * same name. ASK_NOT: requests cannot set it, or their parser reads it in a way of its own. Who
- * expands the list defines these macros. */
+ * same name. ASK_EDIT is ASK_TEXT for a text of struct task_about that `PATCH /v1/tasks/{id}` and
+ * `perdura task update` may change later; struct pd_update and struct pd_result have a member of
+ * the same name, too. ASK_NOT: requests cannot set it, or their parser reads it in a way of its
+ * own. Who expands the list defines these macros. */
 #define TASK_FIELDS(SPEC, OPTION, STATE, PARKED, DETAIL, SHARED, ELSEWHERE, ALIAS)                 \
     STATE(id, id, UUID, 0, 0, no, SHOW, ASK_NOT)                                                   \
     ELSEWHERE(namespace, spec.namespace_name, TEXT, 0, 0, no, SHOW, ASK_NOT)                       \
@@ -194,6 +196,20 @@ extern const struct field task_states[TASK_STATES_ALL];
 #define TASK_FIELDS_ALL(EACH) TASK_FIELDS(EACH, EACH, EACH, EACH, EACH, EACH, EACH, EACH)
 enum { TASK_TEXTS_COUNT = TASK_FIELDS_ALL(TASK_FIELD_COUNT_TEXT) };
 struct str *task_text(struct task *task, size_t at);
+
+/* The editable ones, each with its place in struct task_about; a row without a name ends them. */
+#define TASK_EDITS_MAX 8
+struct task_edit {
+    const char *name;
+    uint16_t at;
+    uint16_t bytes_max;
+};
+extern const struct task_edit task_edits[];
+
+static inline struct str *task_edit_text(struct task_about *about, size_t edit)
+{
+    return (struct str *)(void *)((char *)about + task_edits[edit].at);
+}
 
 #define TASK_NOT_OPENED INT64_MIN /* of row.opened: the first event is a row of its own */
 

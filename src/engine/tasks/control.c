@@ -1,4 +1,4 @@
-/* What people do to a task: cancel, retry, pause, resume, prioritize, recover, delete. */
+/* What people do to a task: cancel, retry, pause, resume, prioritize, recover, update, delete. */
 #include "engine/tasks/control.h"
 
 #include "base/fault.h"
@@ -156,6 +156,22 @@ static int recover(struct batch *batch, struct task *task, struct control_reques
     return recovery_now(batch, task, request);
 }
 
+/* In any status: nothing but what is said about the task changes. */
+static int update(struct batch *batch, struct task *task, struct control_request *request)
+{
+    struct err *err = &request->base.err;
+    uint32_t differs = change_apply(&request->change, &task->about);
+    struct str detail;
+
+    if (!differs)
+        return 0;
+    detail = change_tell(STR_NONE, &task->about, differs, &batch->arena);
+    if (!detail.data)
+        return err_set(err, ERR_MEMORY, "there is not enough memory; try again");
+    TRY(batch_touch(batch, task, err));
+    return batch_event(batch, task, request->actor, detail, err);
+}
+
 static int delete_task(struct batch *batch, struct task *task, struct control_request *request)
 {
     struct err *err = &request->base.err;
@@ -186,7 +202,7 @@ int control_apply(struct batch *batch, struct request *base)
         [CONTROL_CANCEL] = cancel,         [CONTROL_RETRY] = retry,
         [CONTROL_PAUSE] = pause,           [CONTROL_RESUME] = resume,
         [CONTROL_PRIORITIZE] = prioritize, [CONTROL_RECOVER] = recover,
-        [CONTROL_DELETE] = delete_task};
+        [CONTROL_UPDATE] = update,         [CONTROL_DELETE] = delete_task};
     struct err *err = &request->base.err;
     struct task *task;
 

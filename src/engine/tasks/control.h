@@ -1,5 +1,5 @@
-/* What people do to a task: cancel, retry, pause, resume, prioritize, recover, delete (control.c).
- * Belongs to the thread that has the turn (inbox.c). */
+/* What people do to a task: cancel, retry, pause, resume, prioritize, recover, update, delete
+ * (control.c). Belongs to the thread that has the turn (inbox.c). */
 #ifndef ENGINE_TASKS_CONTROL_H
 #define ENGINE_TASKS_CONTROL_H
 

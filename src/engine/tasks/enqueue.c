@@ -401,14 +401,17 @@ static struct str opening_detail(const struct plan *plan, uint32_t at)
 {
     const struct task_input *input = &plan->inputs[at];
     const struct task *task = plan->tasks[at];
+    uint32_t given = change_given(&input->about);
+    struct str detail;
 
     if (task->opening_told)
         return STR_NONE;
     if (!uuid_is_nil(&input->forked_from))
         return forked_detail(plan->batch, input);
-    return batch_text(plan->batch, "{\"priority\":%lld,\"payload_bytes\":%zu,"
-                      "\"dependencies\":%u}", (long long)task->priority, task->spec.payload.len,
-                      input->depends_on_count);
+    detail = batch_text(plan->batch, "{\"priority\":%lld,\"payload_bytes\":%zu,"
+                        "\"dependencies\":%u}", (long long)task->priority, task->spec.payload.len,
+                        input->depends_on_count);
+    return given ? change_tell(detail, &input->about, given, &plan->batch->arena) : detail;
 }
 
 static int add_task(struct plan *plan, uint32_t at)
@@ -428,7 +431,8 @@ static int add_task(struct plan *plan, uint32_t at)
     if (!task->waits.unsatisfied)
         TRY(batch_waiting_status(batch, task, &to, &state, plan->err));
     task->opening_told = to == STATUS_PENDING && plan->actor == ACTOR_API && !is_fork &&
-                         plan->inputs[at].depends_on_count == 0;
+                         plan->inputs[at].depends_on_count == 0 &&
+                         !change_given(&plan->inputs[at].about);
     if (is_fork && to != STATUS_DELAYED)
         state = "Forked";
     TRY(batch_move(batch, task, to, MOVE_ENQUEUE, state, plan->actor, opening_detail(plan, at),

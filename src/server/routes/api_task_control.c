@@ -1,10 +1,11 @@
-/* What users do to a task: cancel, retry, pause, resume, prioritize, recover, delete. Whether it is
- * allowed is decided by the queue; the answer is the task as a reader sees it after the commit.
- * Loop thread. */
+/* What users do to a task: cancel, retry, pause, resume, prioritize, recover, update, delete.
+ * Whether it is allowed is decided by the queue; the answer is the task as a reader sees it after
+ * the commit. Loop thread. */
 #include "server/body.h"
 #include "server/routes/api_tasks.h"
 
 #include "core/bounds.h"
+#include "core/task/task_fields.h"
 
 /* If-Match: "7" compares, * takes any version, anything else can match no version. */
 static int parse_if_match(struct api_call *call, struct control_request *request)
@@ -22,6 +23,15 @@ static int parse_if_match(struct api_call *call, struct control_request *request
                    "If-Match must be the ETag of the task, such as \"3\"");
 }
 
+static int parse_if_version(struct api_call *call, const struct body_field *field,
+                            struct control_request *request)
+{
+    if (field->value.data && request->if_match)
+        return err_set_field(&call->err, ERR_INVALID, "if_version",
+                             "give 'if_version' or If-Match, not both");
+    return body_int(field, 0, INT64_MAX, &request->if_version, &call->err);
+}
+
 /* The detail of the event is JSON. */
 static int parse_reason(const struct body_field *field, struct arena *arena, struct str *reason,
                         struct err *err)
@@ -33,6 +43,30 @@ static int parse_reason(const struct body_field *field, struct arena *arena, str
         return rc;
     *reason = arena_format(arena, "{\"reason\":" STR_FMT "}", STR_ARG(field->value));
     return reason->data ? 0 : err_no_memory(err);
+}
+
+/* null and "" take a text away. */
+static int parse_change(struct api_call *call, struct control_request *request)
+{
+    struct body_field fields[TASK_EDITS_MAX + 1] = {{.name = NULL}};
+    struct str object;
+    size_t count = 0;
+
+    TRY(call_object(call, &object));
+    for (; task_edits[count].name; count++)
+        fields[count].name = task_edits[count].name;
+    fields[count].name = "if_version";
+    TRY(body_parse(object, fields, count + 1, &call->err));
+    TRY(parse_if_version(call, &fields[count], request));
+    for (size_t i = 0; i < count; i++) {
+        struct str text = STR_NONE;
+
+        if (!fields[i].value.data && !fields[i].is_null)
+            continue;
+        TRY(body_text(&fields[i], SIZE_MAX, call->arena, &text, &call->err));
+        TRY(change_add(&request->change, i, text, &call->err));
+    }
+    return 0;
 }
 
 static int parse_body(struct api_call *call, struct control_request *request)
@@ -50,10 +84,7 @@ static int parse_body(struct api_call *call, struct control_request *request)
     else if (request->op == CONTROL_RETRY)
         fields[count++].name = "ignore_dependencies";
     TRY(body_parse(object, fields, count, &call->err));
-    if (fields[IF_VERSION].value.data && request->if_match)
-        return err_set_field(&call->err, ERR_INVALID, "if_version",
-                           "give 'if_version' or If-Match, not both");
-    TRY(body_int(&fields[IF_VERSION], 0, INT64_MAX, &request->if_version, &call->err));
+    TRY(parse_if_version(call, &fields[IF_VERSION], request));
     TRY(parse_reason(&fields[REASON], call->arena, &request->reason, &call->err));
     if (request->op == CONTROL_PRIORITIZE)
         TRY(spec_read_priority(fields[EXTRA].value.data ? fields[EXTRA].value : STR("null"),
@@ -79,7 +110,7 @@ int api_task_control(struct api_call *call)
     request->if_version = -1;
     TRY(call_task_id(call));
     TRY(parse_if_match(call, request));
-    TRY(parse_body(call, request));
+    TRY(request->op == CONTROL_UPDATE ? parse_change(call, request) : parse_body(call, request));
     request->task_id = call->task_id;
     return call_submit(call, &request->base, REQUEST_CONTROL,
                        request->op == CONTROL_DELETE ? call_reply_empty : controlled);

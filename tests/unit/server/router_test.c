@@ -86,7 +86,7 @@ static void another_method_is_refused_with_those_there_are(void **state)
     (void)state;
     pattern_found(HTTP_PUT, "/v1/tasks/a", &arena, &name, allow, &rc);
     assert_int_equal(rc, -ERR_METHOD);
-    assert_string_equal(allow, "GET, HEAD, DELETE");
+    assert_string_equal(allow, "GET, HEAD, PATCH, DELETE");
     pattern_found(HTTP_GET, "/v1/tasks/a:cancel", &arena, &name, allow, &rc);
     assert_int_equal(rc, -ERR_METHOD);
     assert_string_equal(allow, "POST");

@@ -70,6 +70,7 @@ struct asked {
 #define GIVEN(flag) 0
 #define ASK_NOT
 #define ASK_TEXT(name, path, bytes, flag, value, help) {#name, TEXT_BYTES, 1, bytes},
+#define ASK_EDIT ASK_TEXT
 #define ASK_COUNT(name, path, given, max, flag, help) {#name, NUMBER, 0, max},
 #define ASK_MS(name, path, given, min, flag, help) {#name, NUMBER, min, BOUND_DELAY_MS},
 #define ASKED(name, path, kind, flags, empty, words, show, ask) ask
@@ -91,6 +92,20 @@ static void every_member_that_a_request_may_set_is_documented_with_its_bounds(vo
             says(property, "minimum", rows[i].min, rows[i].name);
             says(property, "maximum", rows[i].max, rows[i].name);
         }
+    }
+}
+
+/* A change of a task, and a task as it was, have what can be edited. */
+static void every_text_that_can_be_edited_is_documented_with_its_bounds(void **state)
+{
+    (void)state;
+    for (size_t i = 0; task_edits[i].name; i++) {
+        struct str property = json_get(properties("TaskPatch"), str_of(task_edits[i].name));
+
+        if (!property.data || !json_get(properties("TaskPast"), str_of(task_edits[i].name)).data)
+            fail_msg("TaskPatch or TaskPast of the document has no \"%s\"", task_edits[i].name);
+        says(resolve(property), "x-max-bytes", task_edits[i].bytes_max, task_edits[i].name);
+        assert_true(task_edits[i].bytes_max <= BOUND_EDIT_BYTES);
     }
 }
 
@@ -148,6 +163,7 @@ int main(void)
 {
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(every_member_that_a_request_may_set_is_documented_with_its_bounds),
+        cmocka_unit_test(every_text_that_can_be_edited_is_documented_with_its_bounds),
         cmocka_unit_test(every_field_that_is_shown_is_documented_and_no_other),
         cmocka_unit_test(keys_hold_the_name_of_their_field),
     };
