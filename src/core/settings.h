@@ -129,6 +129,15 @@ struct callback_settings {
     const struct str *allow; /* URL prefixes */
     uint32_t allow_count;
     struct str secret; /* signs them; absent = the store's own random secret */
+    struct str ca;     /* a file with CAs of receivers, besides the system's; absent = none */
+};
+
+/* TLS of the listener; no cert = clear text. */
+struct tls_settings {
+    struct str cert;
+    struct str key;
+    struct str client_ca;   /* absent = clients need no certificate */
+    struct str min_version; /* "1.2", "1.3" */
 };
 
 /* Who may ask, and what this node shows to others. */
@@ -144,6 +153,8 @@ struct settings {
     struct str store;
     struct str listen;
     struct access_settings access;
+    struct tls_settings tls;
+    bool allow_clear_text;          /* beyond loopback: somebody else does TLS */
     int64_t workers;                /* in-process slots; -1 = 4 where handlers are configured */
     int64_t lease_ms;
     int64_t leader_lease_ms;

@@ -89,6 +89,9 @@ struct http_request {
     bool keep_alive;
     bool expects_continue;
     uint8_t minor_version; /* HTTP/1.0 or HTTP/1.1 */
+    bool is_secure;        /* came over TLS */
+    const struct str *peer_sans; /* names of the client's certificate: "URI:…" or "DNS:…" */
+    uint32_t peer_sans_count;
 };
 
 /* The first header of that name (any case), without surrounding blanks; STR_NONE when absent. */
@@ -110,6 +113,9 @@ struct http_server *http_server_open(struct loop *loop, const char *address,
 #define HTTP_ADMIT_BODY_BYTES (64 * 1024)
 typedef bool http_admit(void *ctx, struct http_exchange *exchange);
 void http_server_set_admit(struct http_server *server, http_admit *admit);
+/* From the next connection on every one has to speak TLS. tls outlives the server. */
+struct tls;
+void http_server_set_tls(struct http_server *server, struct tls *tls);
 /* The address really bound, "127.0.0.1:8080" or "[::1]:8080". */
 #define HTTP_ADDRESS_BYTES 64
 void http_server_address(const struct http_server *server, char *out, size_t cap);

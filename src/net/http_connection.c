@@ -1,7 +1,5 @@
-/* The way of one connection: bytes in, one request at a time to the handler, bytes out, the end.
- * Output is written at once and only waits for the socket when that is full, so that a request on
- * a kept connection costs four system calls (epoll_wait, ioctl, readv, writev; counted with strace)
- * and no epoll_ctl to watch for writing and back. Loop thread only. */
+/* The way of one connection: bytes in, one request at a time to the handler, the end. What goes out
+ * is in http_output.c. Loop thread only. */
 #include "net/http_connection.h"
 
 #include "base/clock.h"
@@ -15,7 +13,6 @@
 
 #define PIECES_PER_TURN 64                 /* then other connections get their turn */
 #define UNSENT_BYTES_PAUSE (64 * 1024)     /* no further request while its answer could not leave */
-#define SENT_BYTES_KEEP (64 * 1024)        /* not worth a copy of what is unsent */
 
 void http_connection_set_phase(struct http_exchange *exchange, enum http_phase phase)
 {
@@ -23,14 +20,28 @@ void http_connection_set_phase(struct http_exchange *exchange, enum http_phase p
     exchange->since_us = clock_boot_us();
 }
 
-size_t http_connection_unsent(const struct http_exchange *exchange)
+/* What HTTP reads from, while there is a bev. */
+static struct evbuffer *input_of(const struct http_exchange *exchange)
 {
-    return exchange->bev ? evbuffer_get_length(bufferevent_get_output(exchange->bev)) : 0;
+    return exchange->tls ? tls_session_input(exchange->tls)
+                         : bufferevent_get_input(exchange->bev);
 }
 
 static size_t unread(const struct http_exchange *exchange)
 {
-    return exchange->bev ? evbuffer_get_length(bufferevent_get_input(exchange->bev)) : 0;
+    if (!exchange->bev)
+        return 0;
+    return evbuffer_get_length(bufferevent_get_input(exchange->bev)) +
+           (exchange->tls ? evbuffer_get_length(tls_session_input(exchange->tls)) : 0);
+}
+
+static void drop_unread(struct http_exchange *exchange)
+{
+    struct evbuffer *received = bufferevent_get_input(exchange->bev);
+
+    evbuffer_drain(received, evbuffer_get_length(received));
+    if (exchange->tls)
+        evbuffer_drain(input_of(exchange), evbuffer_get_length(input_of(exchange)));
 }
 
 void http_connection_make_ready(struct http_exchange *exchange)
@@ -67,36 +78,12 @@ void http_connection_count_body(struct http_exchange *exchange)
     server->bodies_bytes += exchange->flow.body_counted;
 }
 
-static void count_unsent(struct http_exchange *exchange, size_t bytes)
-{
-    exchange->server->unsent_bytes -= exchange->flow.unsent_counted;
-    exchange->flow.unsent_counted = bytes;
-    exchange->server->unsent_bytes += bytes;
-}
-
-/* Answers that clients do not read must not fill the memory: the connection blocked longest is
- * closed in the next turn. A client that reads at all is not blocked for long. */
-static void limit_unsent(struct http_server *server)
-{
-    while (server->unsent_bytes > server->limits.unsent_bytes_max) {
-        struct http_exchange *victim = NULL;
-
-        for (struct http_exchange *at = server->connections; at; at = at->next)
-            if (at->flow.unsent_counted &&
-                (!victim || at->flow.blocked_since_us < victim->flow.blocked_since_us))
-                victim = at;
-        ASSERT(victim);
-        count_unsent(victim, 0);
-        victim->write_failed = true;
-        http_connection_make_ready(victim);
-    }
-}
-
 static void close_socket(struct http_exchange *exchange)
 {
     if (!exchange->bev)
         return;
-    count_unsent(exchange, 0);
+    http_connection_end_tls(exchange);
+    http_connection_count_unsent(exchange, 0);
     bufferevent_setcb(exchange->bev, NULL, NULL, NULL, NULL);
     bufferevent_free(exchange->bev);
     exchange->bev = NULL;
@@ -166,76 +153,50 @@ void http_connection_cut(struct http_exchange *exchange)
     tell_gone(exchange);
 }
 
-void http_connection_queue(struct http_exchange *exchange, const void *data, size_t len)
-{
-    if (!exchange->bev || len == 0)
-        return;
-    if (evbuffer_add(bufferevent_get_output(exchange->bev), data, len) < 0)
-        exchange->write_failed = true;
-    exchange->flow.queued_bytes += len;
-}
-
-static void free_rest(const void *data, size_t len, void *ctx)
-{
-    (void)data;
-    (void)len;
-    free(ctx);
-}
-
-/* A large body is one piece of memory that goes only when all of it has left. What a slow reader
- * did not take moves into a piece of its own: then memory is what is unsent, as it is counted. */
-static void drop_sent(struct http_exchange *exchange, struct evbuffer *output)
-{
-    size_t len = evbuffer_get_length(output);
-    char *rest = malloc(len);
-
-    if (!rest)
-        return; /* it stays as it is */
-    evbuffer_remove(output, rest, len);
-    if (evbuffer_add_reference(output, rest, len, free_rest, rest) == 0)
-        return;
-    free(rest);
-    exchange->write_failed = true;
-}
-
-void http_connection_flush(struct http_exchange *exchange)
-{
-    struct evbuffer *output;
-    int written;
-
-    if (!exchange->bev || exchange->write_failed)
-        return;
-    output = bufferevent_get_output(exchange->bev);
-    if (exchange->flow.blocked_since_us) {
-        count_unsent(exchange, evbuffer_get_length(output));
-        limit_unsent(exchange->server);
-        return;
-    }
-    if (evbuffer_get_length(output) == 0)
-        return;
-    evbuffer_unfreeze(output, 1);
-    written = evbuffer_write(output, bufferevent_getfd(exchange->bev));
-    if (written > SENT_BYTES_KEEP && evbuffer_get_length(output))
-        drop_sent(exchange, output);
-    evbuffer_freeze(output, 1);
-    if (written < 0 && errno != EAGAIN && errno != EINTR) {
-        exchange->write_failed = true;
-    } else if (evbuffer_get_length(output)) {
-        exchange->flow.blocked_since_us = clock_boot_us();
-        exchange->flow.blocked_at_bytes = exchange->flow.queued_bytes - evbuffer_get_length(output);
-        bufferevent_enable(exchange->bev, EV_WRITE);
-        count_unsent(exchange, evbuffer_get_length(output));
-        limit_unsent(exchange->server);
-    }
-}
-
 static void start_linger(struct http_exchange *exchange)
 {
-    struct evbuffer *input = bufferevent_get_input(exchange->bev);
-
+    drop_unread(exchange);
+    http_connection_end_tls(exchange);
     shutdown(bufferevent_getfd(exchange->bev), SHUT_WR);
     http_connection_set_phase(exchange, HTTP_PHASE_LINGER);
-    evbuffer_drain(input, evbuffer_get_length(input));
+}
+
+/* TLS has failed, and what is left to send is an alert: a reset must not destroy it. */
+static void give_tls_up(struct http_exchange *exchange)
+{
+    http_connection_drop_tls(exchange);
+    if (http_phase_is_open(exchange->phase)) {
+        exchange->write_failed = true;
+        http_connection_make_ready(exchange);
+        return;
+    }
+    exchange->linger = true;
+    http_connection_set_phase(exchange, HTTP_PHASE_CLOSING);
+}
+
+/* Opens what has arrived. Afterwards the connection may be closing, and its TLS may be gone. */
+static void open_sealed(struct http_exchange *exchange)
+{
+    struct evbuffer *sealed = bufferevent_get_output(exchange->bev);
+    size_t before = evbuffer_get_length(sealed);
+    struct err err;
+
+    switch (tls_session_open(exchange->tls, exchange->server->limits.pipeline_bytes_max)) {
+    case TLS_GOES_ON:
+        break;
+    case TLS_ENDED:
+        exchange->eof = true;
+        break;
+    case TLS_CLEAR:
+        http_connection_drop_tls(exchange);
+        err_set(&err, ERR_MALFORMED, "this port speaks TLS: use https:// instead of http://");
+        http_connection_refuse(exchange, &err);
+        return;
+    case TLS_FAILED:
+        give_tls_up(exchange);
+        break;
+    }
+    exchange->flow.queued_bytes += evbuffer_get_length(sealed) - before;
 }
 
 void http_connection_settle(struct http_exchange *exchange)
@@ -283,9 +244,20 @@ static bool may_read(const struct http_exchange *exchange)
            http_connection_unsent(exchange) < UNSENT_BYTES_PAUSE;
 }
 
+static void name_peer(struct http_exchange *exchange)
+{
+    struct http_request *request = &exchange->parse.request;
+
+    if (!exchange->tls)
+        return;
+    request->is_secure = true;
+    request->peer_sans = tls_session_sans(exchange->tls, &request->peer_sans_count);
+}
+
 static void dispatch(struct http_exchange *exchange)
 {
     take_arena(exchange);
+    name_peer(exchange);
     exchange->gone = exchange->gone_told = false;
     exchange->gone_fn = NULL;
     exchange->close_after = false;
@@ -317,13 +289,14 @@ static bool admit_body(struct http_exchange *exchange)
     const struct http_server *server = exchange->server;
     const struct http_head *head = &exchange->parse.head;
 
+    name_peer(exchange);
     if (!server->admit ||
         (!exchange->peer && !head->chunked && head->length <= HTTP_ADMIT_BODY_BYTES) ||
         server->admit(server->ctx, exchange))
         return true;
     exchange->parse.request.keep_alive = false;
     exchange->linger = true;
-    evbuffer_drain(bufferevent_get_input(exchange->bev), unread(exchange));
+    drop_unread(exchange);
     dispatch(exchange);
     return false;
 }
@@ -354,12 +327,17 @@ static void follow_parser(struct http_exchange *exchange, size_t used)
 /* Hands one piece of the input to the parser. False when there is none. */
 static bool feed(struct http_exchange *exchange)
 {
-    struct evbuffer *input = bufferevent_get_input(exchange->bev);
     struct evbuffer_iovec pieces[2] = {{NULL, 0}, {NULL, 0}};
     struct evbuffer_iovec piece;
+    struct evbuffer *input;
     struct err err;
     size_t used;
 
+    if (exchange->tls && !evbuffer_get_length(input_of(exchange)))
+        open_sealed(exchange);
+    if (!may_read(exchange))
+        return true;
+    input = input_of(exchange);
     evbuffer_peek(input, -1, NULL, pieces, 2);
     piece = pieces[0].iov_len ? pieces[0] : pieces[1]; /* the first one may be used up */
     if (piece.iov_len == 0)
@@ -401,6 +379,29 @@ void http_connection_advance(struct http_exchange *exchange)
     http_connection_settle(exchange);
 }
 
+/* The client sends no more. Only those who wait for it take that as leaving. */
+static void see_end(struct http_exchange *exchange)
+{
+    if (exchange->phase == HTTP_PHASE_LINGER)
+        http_connection_free(exchange);
+    else if (!http_phase_is_open(exchange->phase))
+        http_connection_advance(exchange);
+    else if (exchange->phase == HTTP_PHASE_STREAM || exchange->gone_fn)
+        tell_gone(exchange);
+}
+
+/* While a handler has the exchange: the end of what the client sends is behind a seal, too. */
+static void look_behind_seal(struct http_exchange *exchange)
+{
+    bool ended = exchange->eof;
+
+    open_sealed(exchange);
+    http_connection_flush(exchange);
+    http_connection_settle(exchange); /* frees nothing that a handler has */
+    if (exchange->eof && !ended)
+        see_end(exchange);
+}
+
 static void on_read(struct bufferevent *bev, void *ctx)
 {
     struct http_exchange *exchange = ctx;
@@ -415,6 +416,8 @@ static void on_read(struct bufferevent *bev, void *ctx)
         evbuffer_drain(input, evbuffer_get_length(input));
     } else if (exchange->phase <= HTTP_PHASE_BODY) {
         http_connection_advance(exchange);
+    } else if (exchange->tls && http_phase_is_open(exchange->phase)) {
+        look_behind_seal(exchange);
     }
 }
 
@@ -424,20 +427,15 @@ static void on_drained(struct bufferevent *bev, void *ctx)
 
     bufferevent_disable(bev, EV_WRITE);
     exchange->flow.blocked_since_us = 0;
-    count_unsent(exchange, 0);
+    http_connection_flush(exchange); /* what was not sealed yet */
+    if (http_connection_unsent(exchange) || exchange->write_failed) {
+        http_connection_settle(exchange);
+        return;
+    }
+    exchange->flow.rest_moved = false;
+    http_connection_count_unsent(exchange, 0);
     if (!http_phase_is_open(exchange->phase))
         http_connection_advance(exchange);
-}
-
-/* The client sends no more. Only those who wait for it take that as leaving. */
-static void see_end(struct http_exchange *exchange)
-{
-    if (exchange->phase == HTTP_PHASE_LINGER)
-        http_connection_free(exchange);
-    else if (!http_phase_is_open(exchange->phase))
-        http_connection_advance(exchange);
-    else if (exchange->phase == HTTP_PHASE_STREAM || exchange->gone_fn)
-        tell_gone(exchange);
 }
 
 static void on_event(struct bufferevent *bev, short what, void *ctx)
@@ -517,7 +515,12 @@ void http_connection_new(struct http_server *server, int fd, const struct http_a
     exchange->address = *address;
     exchange->crowded = crowded;
     exchange->bev = open_bufferevent(exchange, fd);
-    if (!exchange->bev || !http_peers_add(&server->peers, exchange)) {
+    if (exchange->bev && server->tls)
+        exchange->tls = tls_session_new(server->tls, bufferevent_get_input(exchange->bev),
+                                        bufferevent_get_output(exchange->bev));
+    if (!exchange->bev || (server->tls && !exchange->tls) ||
+        !http_peers_add(&server->peers, exchange)) {
+        tls_session_free(exchange->tls);
         if (exchange->bev)
             bufferevent_free(exchange->bev);
         else

@@ -10,6 +10,7 @@
 
 #include "net/http_parse.h"
 #include "net/http_peers.h"
+#include "net/tls_session.h"
 
 #include <event2/bufferevent.h>
 #include <event2/event.h>
@@ -34,6 +35,7 @@ struct http_flow {
     int64_t blocked_since_us;  /* 0 = nothing unsent */
     uint64_t blocked_at_bytes; /* sent bytes then */
     size_t lingered_bytes;
+    bool rest_moved;           /* what is unsent has memory of its own */
 };
 
 struct http_exchange {
@@ -44,6 +46,7 @@ struct http_exchange {
     struct http_peer *peer;                         /* of a stranger; NULL = it is known */
     struct http_address address;
     struct bufferevent *bev;                        /* NULL: cut off, only the exchange is left */
+    struct tls_session *tls;                        /* between bev and us; NULL = clear text */
     enum http_phase phase;
     bool advancing;    /* inside http_connection_advance: others only leave marks */
     bool eof;          /* the client sends no more */
@@ -73,6 +76,7 @@ struct http_server {
     http_handler *handler;
     http_admit *admit; /* NULL = everything */
     void *ctx;
+    struct tls *tls; /* NULL = clear text */
     int fd;
     struct event *accept_event;
     struct loop_timer *accept_timer; /* back-off after EMFILE */
@@ -113,10 +117,16 @@ void http_connection_free(struct http_exchange *exchange);
 void http_connection_set_phase(struct http_exchange *exchange, enum http_phase phase);
 void http_connection_make_ready(struct http_exchange *exchange);
 void http_connection_run_ready(struct http_exchange *exchange);
-/* Writes what the socket takes now; the rest follows when it can. */
+/* http_output.c. Writes what the socket takes now; the rest follows when it can. */
 void http_connection_flush(struct http_exchange *exchange);
 void http_connection_count_body(struct http_exchange *exchange);
 size_t http_connection_unsent(const struct http_exchange *exchange);
+void http_connection_count_unsent(struct http_exchange *exchange, size_t bytes);
+/* What HTTP writes into, while there is a bev. */
+struct evbuffer *http_connection_output(const struct http_exchange *exchange);
+/* Says goodbye where everything has been sent; from then on the socket's own buffers are used. */
+void http_connection_end_tls(struct http_exchange *exchange);
+void http_connection_drop_tls(struct http_exchange *exchange); /* without a word */
 
 static inline bool http_phase_is_open(enum http_phase phase)
 {

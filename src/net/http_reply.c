@@ -107,7 +107,7 @@ void http_reply_buf(struct http_exchange *exchange, int status, const char *cont
     bool with_body = begin_reply(exchange, status, content_type, body->len);
 
     if (with_body && body->len > BODY_BYTES_COPY) {
-        if (evbuffer_add_reference(bufferevent_get_output(exchange->bev), body->data, body->len,
+        if (evbuffer_add_reference(http_connection_output(exchange), body->data, body->len,
                                    free_reference, body->data) == 0)
             body->data = NULL; /* the output frees it */
         else

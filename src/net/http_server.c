@@ -133,7 +133,7 @@ static void turn_away(struct http_server *server, int fd)
     if (!server->full_logged)
         LOG(server->log, LOG_WARN, "http.connections_full", KI("count", server->sockets_count));
     server->full_logged = true;
-    if (send(fd, answer, (size_t)len, MSG_NOSIGNAL | MSG_DONTWAIT) < 0)
+    if (server->tls || send(fd, answer, (size_t)len, MSG_NOSIGNAL | MSG_DONTWAIT) < 0)
         (void)0; /* it will see the close */
     close(fd);
 }
@@ -351,6 +351,11 @@ struct http_server *http_server_open(struct loop *loop, const char *address,
 void http_server_set_admit(struct http_server *server, http_admit *admit)
 {
     server->admit = admit;
+}
+
+void http_server_set_tls(struct http_server *server, struct tls *tls)
+{
+    server->tls = tls;
 }
 
 void http_server_address(const struct http_server *server, char *out, size_t cap)

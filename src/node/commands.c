@@ -81,6 +81,7 @@ void node_command_risks(const struct settings *settings, bool has_store, struct 
         add_file(&files, settings->logs.key);
     add_file(&files, settings->access.token_file);
     add_file(&files, settings->access.password_file);
+    add_file(&files, settings->tls.key);
     if (files.len && !files.failed)
         risks->files = arena_str(arena, buf_view(&files));
 }
@@ -90,7 +91,8 @@ uint32_t node_exposed_files(const struct settings *settings,
 {
     const struct str paths[NODE_SECRET_FILES_MAX] = {settings->access.token_file,
                                                      settings->access.password_file,
-                                                     settings->tracing.headers_file};
+                                                     settings->tracing.headers_file,
+                                                     settings->tls.key};
     uint32_t count = 0;
     char path[4096];
     struct stat info;

@@ -198,7 +198,7 @@ struct command_risks {
 void node_command_risks(const struct settings *settings, bool has_store, struct arena *arena,
                         struct command_risks *risks);
 
-#define NODE_SECRET_FILES_MAX 3
+#define NODE_SECRET_FILES_MAX 4
 
 /* The files with secrets that every user of this machine may read; returns how many. */
 uint32_t node_exposed_files(const struct settings *settings,

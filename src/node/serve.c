@@ -297,6 +297,11 @@ static void tell_changes(struct node *node)
     commands_warn_missing(node->reload.fresh, true, &node->log);
 }
 
+static const char *scheme_of(const struct node *node)
+{
+    return str_empty(node->settings->tls.cert) ? "http://" : "https://";
+}
+
 static void tell_reloaded(struct node *node)
 {
     struct reload *reload = &node->reload;
@@ -313,8 +318,8 @@ static void tell_reloaded(struct node *node)
         tell_changes(node);
         LOG(&node->log, LOG_INFO, "config.reloaded", KI("handlers", reload->fresh->handlers_count),
             KI("queues", reload->fresh->queues_count));
-        snprintf(status, sizeof status, "serving on http://%s, configuration read again",
-                 server_address(atomic_load(&node->server)));
+        snprintf(status, sizeof status, "serving on %s%s, configuration read again",
+                 scheme_of(node), server_address(atomic_load(&node->server)));
     }
     service_reloaded(&node->service, status);
 }
@@ -353,6 +358,8 @@ static void on_hangup(int signo, void *ctx)
 
     (void)signo;
     node->reload.again = true;
+    if (!node->stop_signals)
+        server_read_certificates(atomic_load(&node->server));
     if (!node->reload.runs && !node->stop_signals)
         begin_reload(node);
 }
@@ -445,7 +452,7 @@ static void tell_ready(struct node *node, const char *store)
 {
     char status[768];
 
-    snprintf(status, sizeof status, "serving on http://%s, store %s",
+    snprintf(status, sizeof status, "serving on %s%s, store %s", scheme_of(node),
              server_address(atomic_load(&node->server)), store);
     service_ready(&node->service, node->loop, node->engine, status);
 }
@@ -458,6 +465,17 @@ static void hold_hangup(int how)
     sigemptyset(&set);
     sigaddset(&set, SIGHUP);
     pthread_sigmask(how, &set, NULL);
+}
+
+/* Before a store is opened or migrated. */
+static int check_listener(const struct settings *settings, struct err *err)
+{
+    struct tls_config tls = server_tls_config(settings);
+    struct tls_facts facts;
+
+    TRY(auth_check_listen(settings->listen, settings->access.token, err));
+    TRY(auth_check_clear_text(settings->listen, settings, err));
+    return str_empty(tls.cert) ? 0 : tls_check(&tls, &facts, err);
 }
 
 int node_serve_main(const struct settings *settings, const struct node_config *config)
@@ -477,11 +495,11 @@ int node_serve_main(const struct settings *settings, const struct node_config *c
     service_open(&node.service);
     rc = with_demo(&node, &node.settings, &err);
     if (rc == 0)
-        rc = auth_check_listen(settings->listen, settings->access.token, &err);
+        rc = check_listener(settings, &err);
     if (rc == 0)
         rc = start(&node, &err);
     if (rc == 0) {
-        printf("listening on http://%s\n", server_address(atomic_load(&node.server)));
+        printf("listening on %s%s\n", scheme_of(&node), server_address(atomic_load(&node.server)));
         fflush(stdout);
         store_shown(settings->store, shown, sizeof shown);
         LOG(&node.log, LOG_INFO, "node.started", KC("address", server_address(node.server)),

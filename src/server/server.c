@@ -112,6 +112,19 @@ static int open_parts(struct server *server, struct err *err)
     return 0;
 }
 
+static int open_tls(struct server *server, struct err *err)
+{
+    struct tls_config config = server_tls_config(server->settings);
+
+    if (str_empty(config.cert))
+        return 0;
+    server->tls = tls_open(server->loop, &config, server->log, err);
+    if (!server->tls)
+        return -(int)err->code;
+    http_server_set_tls(server->http, server->tls);
+    return 0;
+}
+
 static int open_listener(struct server *server, struct err *err)
 {
     const struct settings *settings = server->settings;
@@ -120,6 +133,7 @@ static int open_listener(struct server *server, struct err *err)
     struct http_limits limits = HTTP_LIMITS_DEFAULT;
 
     TRY(auth_check_listen(settings->listen, settings->access.token, err));
+    TRY(auth_check_clear_text(settings->listen, settings, err));
     if (settings->backup_dir.data)
         TRY(backup_check_folder(settings, backup_dir, err));
     snprintf(listen, sizeof listen, STR_FMT, STR_ARG(settings->listen));
@@ -130,11 +144,13 @@ static int open_listener(struct server *server, struct err *err)
                                     err);
     if (!server->http)
         return -(int)err->code;
+    TRY(open_tls(server, err));
     http_server_set_admit(server->http, admit_body);
     http_server_address(server->http, server->address, sizeof server->address);
     TRY(auth_init(&server->auth, server->address, settings, err));
     /* a name such as localhost may have meant something else */
-    return auth_check_listen(str_of(server->address), settings->access.token, err);
+    TRY(auth_check_listen(str_of(server->address), settings->access.token, err));
+    return auth_check_clear_text(str_of(server->address), settings, err);
 }
 
 struct server *server_open(struct loop *loop, struct engine *engine, struct store *store,
@@ -166,6 +182,20 @@ void server_configure(struct server *server, const struct settings *settings)
 {
     server->settings = settings;
     server->auth.settings = settings;
+}
+
+struct tls_config server_tls_config(const struct settings *settings)
+{
+    return (struct tls_config){.cert = settings->tls.cert,
+                               .key = settings->tls.key,
+                               .client_ca = settings->tls.client_ca,
+                               .min_version = settings->tls.min_version};
+}
+
+void server_read_certificates(struct server *server)
+{
+    if (server->tls)
+        tls_reload(server->tls);
 }
 
 void server_show_spans(struct server *server, struct span_export *spans)
@@ -234,6 +264,7 @@ void server_free(struct server *server)
     stream_free(server->stream);
     sampler_free(server->sampler);
     http_server_free(server->http);
+    tls_free(server->tls);
     free(server);
 }
 

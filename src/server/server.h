@@ -8,6 +8,7 @@
 #include "calendar/zones.h"
 #include "core/settings.h"
 #include "net/loop.h"
+#include "net/tls.h"
 #include "engine/engine.h"
 #include "store/store.h"
 
@@ -23,6 +24,11 @@ struct server *server_open(struct loop *loop, struct engine *engine, struct stor
  * thread. */
 void server_configure(struct server *server, const struct settings *settings);
 
+/* Reads the files of TLS again, whether they changed or not; without TLS nothing happens. */
+void server_read_certificates(struct server *server);
+/* Its cert is absent where settings ask for clear text. */
+struct tls_config server_tls_config(const struct settings *settings);
+
 /* Whose counters /metrics shows; NULL = spans are not exported. Before the loop runs. */
 struct span_export;
 void server_show_spans(struct server *server, struct span_export *spans);
@@ -32,7 +38,7 @@ void server_show_spans(struct server *server, struct span_export *spans);
 void server_ask_validators(struct server *server,
                            bool (*ask)(void *ctx, struct recovery_question *question), void *ctx);
 
-/* The address really bound, "127.0.0.1:7070"; valid as long as the server. */
+/* The address really bound, "127.0.0.1:7070", without http:// or https://; valid as long as the server. */
 const char *server_address(const struct server *server);
 
 /* What changed, for GET /v1/stream: called from the queue's on_notes, any thread. */

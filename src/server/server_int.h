@@ -22,6 +22,7 @@ struct server {
     _Atomic(const struct settings *) settings; /* may be read again: server_configure */
     struct log *log;
     struct http_server *http;
+    struct tls *tls; /* NULL = clear text */
     struct readers *readers;
     struct door *door;
     struct stream *stream;

@@ -6,6 +6,14 @@
 static const struct flag flags[] = {
     {.name = "listen", .type = FLAG_TEXT, .value = "ADDRESS", .fallback = "127.0.0.1:7070",
      .env = "PERDURA_LISTEN", .help = "address of the API"},
+    {.name = "tls-cert", .type = FLAG_TEXT, .value = "FILE", .env = "PERDURA_TLS_CERT",
+     .help = "certificate and chain (PEM); the API then speaks only TLS"},
+    {.name = "tls-key", .type = FLAG_TEXT, .value = "FILE", .env = "PERDURA_TLS_KEY",
+     .help = "private key of the certificate (PEM)"},
+    {.name = "tls-client-ca", .type = FLAG_TEXT, .value = "FILE", .env = "PERDURA_TLS_CLIENT_CA",
+     .help = "CAs (PEM); every client must show a certificate that one of them signed"},
+    {.name = "allow-clear-text", .type = FLAG_BOOL,
+     .help = "allow listening beyond loopback without TLS"},
     {.name = "workers", .type = FLAG_INT, .value = "N", .min = 0, .max = 1024,
      .help = "in-process worker slots; default 4 where handlers are configured"},
     {.name = "lease", .type = FLAG_DURATION, .value = "D", .fallback = "30s",
@@ -45,11 +53,13 @@ static int run(struct call *call)
 const struct command command_serve = {
     .name = "serve", .summary = "Run the server: API, crash recovery and workers",
     .details = "Needs no configuration: without one it keeps its tasks in perdura.db and listens "
-               "on 127.0.0.1:7070. Listening elsewhere needs PERDURA_TOKEN. A setting is taken "
-               "from its flag, else the environment, else the configuration file, else its "
-               "default; 'perdura doctor' shows which. SIGHUP reads the file again: handlers, "
-               "limits and the log level; the log names settings that need a restart.",
+               "on 127.0.0.1:7070. Listening elsewhere needs PERDURA_TOKEN and a certificate. A "
+               "setting is taken from its flag, else the environment, else the configuration "
+               "file, else its default; 'perdura doctor' shows which. SIGHUP reads the file again: "
+               "handlers, limits, certificates and the log level; the log names settings that need "
+               "a restart.",
     .example = "perdura serve\n"
                "perdura serve --store /var/lib/perdura/tasks.db --workers 8\n"
-               "PERDURA_TOKEN=… perdura serve --listen 0.0.0.0:7070 --config perdura.yaml",
+               "PERDURA_TOKEN=… perdura serve --listen 0.0.0.0:7070 --tls-cert server.pem "
+               "--tls-key server.key",
     .flags = flags, .groups = FLAGS_STORE, .run = run};

@@ -83,6 +83,28 @@ int auth_check_listen(struct str listen, struct str token, struct err *err)
                    STR_ARG(listen));
 }
 
+/* Passwords and tasks must not cross a network in clear text by mistake. */
+int auth_check_clear_text(struct str listen, const struct settings *settings, struct err *err)
+{
+    const struct tls_settings *tls = &settings->tls;
+    struct str host, port;
+
+    if (str_empty(tls->cert) != str_empty(tls->key))
+        return err_set(err, ERR_USAGE, "TLS needs a certificate and its key: set %s, too",
+                       str_empty(tls->cert) ? "tls.cert" : "tls.key");
+    if (!str_empty(tls->client_ca) && str_empty(tls->cert))
+        return err_set(err, ERR_USAGE, "tls.client_ca is of no use without TLS: set tls.cert and "
+                       "tls.key, too");
+    if (!str_empty(tls->cert) || settings->allow_clear_text ||
+        (split_host(listen, &host, &port) && auth_host_is_loopback(host)))
+        return 0;
+    return err_set(err, ERR_USAGE,
+                   "listening on " STR_FMT " would send the token and every task over the network "
+                   "in clear text: set tls.cert and tls.key, or listen on 127.0.0.1, or set "
+                   "allow_clear_text where a proxy or a mesh encrypts the connection",
+                   STR_ARG(listen));
+}
+
 int auth_init(struct auth *auth, const char *address, const struct settings *settings,
               struct err *err)
 {

@@ -23,6 +23,9 @@ int auth_init(struct auth *auth, const char *address, const struct settings *set
 /* Before listening: an address beyond loopback needs a token that cannot be guessed. */
 int auth_check_listen(struct str listen, struct str token, struct err *err);
 
+/* The same for what is sent: it needs TLS, or settings that say who else does it. */
+int auth_check_clear_text(struct str listen, const struct settings *settings, struct err *err);
+
 #define AUTH_TOKEN_BYTES_MIN 16 /* beyond loopback: 64 bits even of hex digits */
 
 /* 0, or -ERR_FORBIDDEN (Host, Origin), or -ERR_UNAUTHORIZED (token). */
