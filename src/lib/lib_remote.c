@@ -318,7 +318,7 @@ static int remote_control(struct pd *pd, const struct control_request *wish, str
         return request(remote, "DELETE", path, STR_NONE, remote->timeout_ms, &arena, &reply, err);
     return body.data ? request(remote, wish->op == CONTROL_UPDATE ? "PATCH" : "POST", path, body,
                                remote->timeout_ms, &arena, &reply, err)
-                     : lib_no_memory(err);
+                     : err_no_memory(err);
 }
 
 static struct source *remote_source(struct pd *pd, struct err *err)
