@@ -48,6 +48,8 @@ int api_openapi(struct api_call *call);
 /* api_backup.c */
 int api_backup(struct api_call *call);
 int api_backup_place(struct api_call *call);
+/* api_access.c */
+int api_whoami(struct api_call *call);
 /* api_dashboard.c */
 int api_index(struct api_call *call);
 int api_asset(struct api_call *call);

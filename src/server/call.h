@@ -5,6 +5,7 @@
 #ifndef SERVER_CALL_H
 #define SERVER_CALL_H
 
+#include "core/access/principal.h"
 #include "engine/engine.h"
 #include "net/http.h"
 #include "server/readers.h"
@@ -23,6 +24,7 @@ struct api_call {
     const struct http_request *request;
     struct arena *arena;             /* the exchange's */
     const struct route *route;       /* NULL = none */
+    const struct principal *principal; /* who asks; NULL = an open route */
     struct str name;                 /* what {id} or {name} stands for, decoded */
     struct str second_name;          /* of a path with two of them */
     struct str parameters[ROUTE_PARAMETERS_MAX]; /* in the route's order; absent when not given */

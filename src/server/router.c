@@ -17,162 +17,201 @@
         "schedule_id", "workflow_id", "parent_id", "correlation_id", "created_after",             \
         "created_before"
 
+/* A row: method, path, handler, the right it needs, what it does, the handler's argument, and the
+ * query parameters it knows (NULL = none). A row without a right does not compile. */
+#define OPEN {.kind = RIGHT_NONE}
+#define ANYONE {.kind = RIGHT_ANYONE}
+#define SCOPE(name) {.kind = RIGHT_SCOPE, .scope = SCOPE_##name}
+#define OWN(name) {.kind = RIGHT_OWN, .scope = SCOPE_##name}
+#define ROUTE(verb, path, handler, right, summary_text, argument, ...)                            \
+    {.method = HTTP_##verb, .pattern = path, .handle = handler, .needs = right,                    \
+     .summary = summary_text, .what = argument, .parameters = {__VA_ARGS__}},
+
 const struct route routes[] = {
-    {HTTP_POST, "/v1/tasks", api_tasks_enqueue, "Enqueue a task or an array of tasks", {0}, 0},
-    {HTTP_GET, "/v1/tasks", api_tasks_list, "List tasks, newest first",
-     {LIST, TASK_FILTERS, "order", "q"}, 0},
-    {HTTP_DELETE, "/v1/tasks", api_tasks_purge, "Remove all ended tasks of a user", {"user_id"}, 0},
-    {HTTP_POST, "/v1/tasks:cancel", api_tasks_control, "Cancel all matching tasks",
-     {LIST, TASK_FILTERS, "dry_run", "all"}, CONTROL_CANCEL},
-    {HTTP_POST, "/v1/tasks:retry", api_tasks_control, "Retry all matching tasks",
-     {LIST, TASK_FILTERS, "dry_run", "all"}, CONTROL_RETRY},
-    {HTTP_GET, "/v1/workflows/{id}", api_workflow_get,
-     "Tasks that belong together, with their dependencies", {"limit"}, 0},
-    {HTTP_GET, "/v1/tasks/{id}", api_task_get, "One task with its result, or as it was", {"at"}, 0},
-    {HTTP_PATCH, "/v1/tasks/{id}", api_task_control, "Change what people say about a task",
-     {0}, CONTROL_UPDATE},
-    {HTTP_DELETE, "/v1/tasks/{id}", api_task_control,
-     "Delete a task with its events, logs and checkpoints", {0}, CONTROL_DELETE},
-    {HTTP_POST, "/v1/tasks/{id}:cancel", api_task_control, "Cancel a task", {0}, CONTROL_CANCEL},
-    {HTTP_POST, "/v1/tasks/{id}:retry", api_task_control, "Run an ended or orphaned task again",
-     {0}, CONTROL_RETRY},
-    {HTTP_POST, "/v1/tasks/{id}:pause", api_task_control, "Pause a task", {0}, CONTROL_PAUSE},
-    {HTTP_POST, "/v1/tasks/{id}:resume", api_task_control, "Resume a paused task",
-     {0}, CONTROL_RESUME},
-    {HTTP_POST, "/v1/tasks/{id}:prioritize", api_task_control, "Change the priority of a task",
-     {0}, CONTROL_PRIORITIZE},
-    {HTTP_POST, "/v1/tasks/{id}:recover", api_task_control, "Recover an orphaned or partial task",
-     {0}, CONTROL_RECOVER},
-    {HTTP_POST, "/v1/tasks/{id}:fork", api_task_fork,
-     "A new task that continues from a checkpoint of this one", {0}, 0},
-    {HTTP_GET, "/v1/tasks/{id}/events", api_task_part, "Events of a task, newest first",
-     {LIST}, TASK_EVENTS},
-    {HTTP_GET, "/v1/tasks/{id}/executions", api_task_part, "Executions of a task, newest first",
-     {LIST}, TASK_EXECUTIONS},
-    {HTTP_GET, "/v1/tasks/{id}/checkpoints", api_task_part, "Checkpoints of a task, newest first",
-     {LIST}, TASK_CHECKPOINTS},
-    {HTTP_GET, "/v1/tasks/{id}/logs", api_task_logs, "Log lines of a task, oldest first",
-     {LIST, "level", "after", "before", "q", "context"}, 0},
-    {HTTP_GET, "/v1/tasks/{id}/result", api_task_result, "The result of a task", {0}, 0},
-    {HTTP_GET, "/v1/tasks/{id}/why", api_task_why, "Why a task does not run, in one sentence",
-     {0}, 0},
-    {HTTP_GET, "/v1/tasks/{id}/wait", api_task_wait, "Wait until a task has ended",
-     {"timeout_ms"}, 0},
-    {HTTP_POST, "/v1/workers", api_workers_register, "Register a worker", {0}, 0},
-    {HTTP_GET, "/v1/workers", api_workers_list, "List workers", {LIST}, 0},
-    {HTTP_GET, "/v1/workers/{id}", api_worker_get, "One worker", {0}, 0},
-    {HTTP_DELETE, "/v1/workers/{id}", api_worker_leave, "Leave; its tasks are released", {0}, 0},
-    {HTTP_POST, "/v1/workers/{id}:heartbeat", api_worker_heartbeat, "Renew a worker's leases",
-     {0}, 0},
-    {HTTP_POST, "/v1/workers/{id}:claim", api_worker_claim,
-     "Claim tasks; waits for some if asked to", {0}, 0},
-    {HTTP_POST, "/v1/workers/{id}:report", api_worker_report, "Report on tasks", {0}, 0},
-    {HTTP_GET, "/v1/queues", api_queues_list, "List queues", {LIST}, 0},
-    {HTTP_GET, "/v1/queues/{name}", api_queue_get, "One queue", {0}, 0},
-    {HTTP_PATCH, "/v1/queues/{name}", api_queue_change, "Change limits and order of a queue",
-     {0}, QUEUE_CHANGE},
-    {HTTP_DELETE, "/v1/queues/{name}", api_queue_change, "Delete a queue that holds no task",
-     {0}, QUEUE_REMOVE},
-    {HTTP_POST, "/v1/queues/{name}:pause", api_queue_change,
-     "Stop handing out the tasks of a queue", {0}, QUEUE_PAUSE},
-    {HTTP_POST, "/v1/queues/{name}:resume", api_queue_change, "Hand out the tasks of a queue again",
-     {0}, QUEUE_RESUME},
-    {HTTP_GET, "/v1/categories", api_plan_list, "List categories",
-     {LIST, "name", "is_active"}, CATALOG_CATEGORY},
-    {HTTP_POST, "/v1/categories", api_plan_create, "Make a category", {0}, CATALOG_CATEGORY},
-    {HTTP_GET, "/v1/categories/{id}", api_plan_get, "One category", {0}, CATALOG_CATEGORY},
-    {HTTP_PATCH, "/v1/categories/{id}", api_plan_update, "Change a category",
-     {0}, CATALOG_CATEGORY},
-    {HTTP_DELETE, "/v1/categories/{id}", api_plan_delete, "Delete a category that no job uses",
-     {0}, CATALOG_CATEGORY},
-    {HTTP_GET, "/v1/jobs", api_plan_list, "List jobs, newest first",
-     {LIST, "name", "category", "is_active", "with_deleted"}, CATALOG_JOB},
-    {HTTP_POST, "/v1/jobs", api_plan_create, "Make a job", {0}, CATALOG_JOB},
-    {HTTP_GET, "/v1/jobs/{id}", api_plan_get, "One job with the values in force",
-     {"with_deleted"}, CATALOG_JOB},
-    {HTTP_PATCH, "/v1/jobs/{id}", api_plan_update, "Change a job", {0}, CATALOG_JOB},
-    {HTTP_DELETE, "/v1/jobs/{id}", api_plan_delete, "Delete a job with its schedules",
-     {0}, CATALOG_JOB},
-    {HTTP_POST, "/v1/jobs/{id}:run", api_plan_run, "Run a job now", {0}, CATALOG_JOB},
-    {HTTP_GET, "/v1/jobs/{id}/schedules", api_plan_list_of_job, "List the schedules of a job",
-     {LIST, "schedule_type", "is_active", "has_error", "next_before"}, CATALOG_SCHEDULE},
-    {HTTP_POST, "/v1/jobs/{id}/schedules", api_plan_create_of_job, "Make a schedule of a job",
-     {0}, CATALOG_SCHEDULE},
-    {HTTP_GET, "/v1/jobs/{id}/dependencies", api_plan_list_of_job,
-     "List what a job waits for or is started by", {LIST, "side"}, CATALOG_DEPENDENCY},
-    {HTTP_POST, "/v1/jobs/{id}/dependencies", api_plan_create_of_job,
-     "Make a job depend on another", {0}, CATALOG_DEPENDENCY},
-    {HTTP_DELETE, "/v1/jobs/{id}/dependencies/{dependency_id}", api_dependency_delete,
-     "Delete a dependency of a job", {0}, CATALOG_DEPENDENCY},
-    {HTTP_GET, "/v1/jobs/{id}/stats", api_job_stats, "How the runs of a job went",
-     {"since", "with_deleted"}, CATALOG_JOB},
-    {HTTP_GET, "/v1/schedules", api_plan_list, "List schedules, newest first",
-     {LIST, "job_id", "schedule_type", "is_active", "has_error", "next_before"}, CATALOG_SCHEDULE},
-    {HTTP_POST, "/v1/schedules", api_plan_create, "Make a schedule", {0}, CATALOG_SCHEDULE},
-    {HTTP_POST, "/v1/schedules:preview", api_plan_preview,
-     "When a schedule would fire, without saving it", {0}, CATALOG_SCHEDULE},
-    {HTTP_GET, "/v1/schedules/{id}", api_plan_get, "One schedule", {0}, CATALOG_SCHEDULE},
-    {HTTP_PATCH, "/v1/schedules/{id}", api_plan_update, "Change a schedule", {0}, CATALOG_SCHEDULE},
-    {HTTP_DELETE, "/v1/schedules/{id}", api_plan_delete, "Delete a schedule",
-     {0}, CATALOG_SCHEDULE},
-    {HTTP_POST, "/v1/schedules/{id}:pause", api_plan_pause, "Pause a schedule",
-     {0}, CATALOG_SCHEDULE},
-    {HTTP_POST, "/v1/schedules/{id}:resume", api_plan_resume, "Resume a schedule",
-     {0}, CATALOG_SCHEDULE},
-    {HTTP_POST, "/v1/schedules/{id}:run", api_plan_run, "Run the job of a schedule now",
-     {0}, CATALOG_SCHEDULE},
-    {HTTP_GET, "/v1/schedules/{id}/upcoming", api_plan_upcoming, "When a schedule fires next",
-     {"count", "from"}, CATALOG_SCHEDULE},
-    {HTTP_GET, "/v1/recurring", api_plan_list, "List recurring patterns, newest first",
-     {LIST, "name", "template_job_id", "is_active", "has_error", "next_before"}, CATALOG_RECURRING},
-    {HTTP_POST, "/v1/recurring", api_plan_create, "Make a recurring pattern",
-     {0}, CATALOG_RECURRING},
-    {HTTP_POST, "/v1/recurring:preview", api_plan_preview,
-     "When a pattern would fire, without saving it", {"count", "from"}, CATALOG_RECURRING},
-    {HTTP_GET, "/v1/recurring/{id}", api_plan_get, "One recurring pattern", {0}, CATALOG_RECURRING},
-    {HTTP_PATCH, "/v1/recurring/{id}", api_plan_update, "Change a recurring pattern",
-     {0}, CATALOG_RECURRING},
-    {HTTP_DELETE, "/v1/recurring/{id}", api_plan_delete, "Delete a recurring pattern",
-     {0}, CATALOG_RECURRING},
-    {HTTP_POST, "/v1/recurring/{id}:pause", api_plan_pause, "Pause a pattern",
-     {0}, CATALOG_RECURRING},
-    {HTTP_POST, "/v1/recurring/{id}:resume", api_plan_resume, "Resume a pattern",
-     {0}, CATALOG_RECURRING},
-    {HTTP_POST, "/v1/recurring/{id}:run", api_plan_run, "Run the job of a pattern now",
-     {0}, CATALOG_RECURRING},
-    {HTTP_GET, "/v1/recurring/{id}/upcoming", api_plan_upcoming, "When a pattern fires next",
-     {"count", "from"}, CATALOG_RECURRING},
-    {HTTP_GET, "/v1/executions", api_executions_list, "List executions, newest first",
-     {LIST, "job_id", "schedule_id", "status", "after", "before"}, 0},
-    {HTTP_GET, "/v1/executions/{id}", api_execution_get, "One execution", {0}, 0},
-    {HTTP_GET, "/v1/executions/{id}/logs", api_execution_logs,
-     "Log lines of an execution, oldest first", {LIST, "level", "after", "before", "q", "context"},
-      0},
-    {HTTP_GET, "/v1/forecast", api_forecast, "What will fire, and when",
-     {"from", "to", "tz", "limit", "job", "fold"}, 0},
-    {HTTP_GET, "/v1/recovery", api_recovery_list, "The recovery queue, newest first",
-     {LIST, "status", "method", "task_id"}, 0},
-    {HTTP_POST, "/v1/recovery", api_recovery_put, "Recover a task", {0}, 0},
-    {HTTP_GET, "/v1/recovery/{id}", api_recovery_get, "One entry of the recovery queue", {0}, 0},
-    {HTTP_GET, "/v1/recovery/candidates", api_recovery_candidates,
-     "Tasks that can be recovered, the most important first", {LIST, "auto_recovery"}, 0},
-    {HTTP_POST, "/v1/recovery/validate", api_recovery_validate,
-     "Whether a task can be recovered, and why not", {0}, 0},
-    {HTTP_GET, "/v1/stats", api_stats, "Counters of the whole server", {0}, 0},
-    {HTTP_GET, "/v1/stats/history", api_stats_history, "What the queues did in the last hours",
-     {"window", "open"}, 0},
-    {HTTP_GET, "/v1/services", api_services, "Target services and their health", {LIST}, 0},
-    {HTTP_GET, "/v1/stream", api_stream, "Changes of tasks as server-sent events",
-     {"queue", "type", "task_id", "stats"}, 0},
-    {HTTP_GET, "/v1/backup", api_backup_place, "Where backups go, and what is copied", {0}, 0},
-    {HTTP_POST, "/v1/backup", api_backup, "Write a backup of the store into backup_dir", {0}, 0},
-    {HTTP_GET, "/metrics", api_metrics, "Metrics for Prometheus", {0}, 0},
-    {HTTP_GET, "/healthz", api_healthz, "Is the process alive", {0}, 0},
-    {HTTP_GET, "/readyz", api_readyz, "Can it take work", {0}, 0},
-    {HTTP_GET, "/openapi.json", api_openapi, "This description", {0}, 0},
-    {HTTP_GET, "/", api_index, "The dashboard", {0}, 0},
-    {HTTP_GET, "/assets/{name}", api_asset, "A file of the dashboard", {0}, 0},
-    {HTTP_OTHER, NULL, NULL, NULL, {0}, 0},
+    ROUTE(POST, "/v1/tasks", api_tasks_enqueue, SCOPE(TASKS_ENQUEUE),
+          "Enqueue a task or an array of tasks", 0, NULL)
+    ROUTE(GET, "/v1/tasks", api_tasks_list, SCOPE(TASKS_READ), "List tasks, newest first", 0,
+          LIST, TASK_FILTERS, "order", "q")
+    ROUTE(DELETE, "/v1/tasks", api_tasks_purge, SCOPE(TASKS_DELETE),
+          "Remove all ended tasks of a user", 0, "user_id")
+    ROUTE(POST, "/v1/tasks:cancel", api_tasks_control, SCOPE(TASKS_CONTROL),
+          "Cancel all matching tasks", CONTROL_CANCEL, LIST, TASK_FILTERS, "dry_run", "all")
+    ROUTE(POST, "/v1/tasks:retry", api_tasks_control, SCOPE(TASKS_CONTROL),
+          "Retry all matching tasks", CONTROL_RETRY, LIST, TASK_FILTERS, "dry_run", "all")
+    ROUTE(GET, "/v1/workflows/{id}", api_workflow_get, SCOPE(TASKS_READ),
+          "Tasks that belong together, with their dependencies", 0, "limit")
+    ROUTE(GET, "/v1/tasks/{id}", api_task_get, OWN(TASKS_READ),
+          "One task with its result, or as it was", 0, "at")
+    ROUTE(PATCH, "/v1/tasks/{id}", api_task_control, SCOPE(TASKS_CONTROL),
+          "Change what people say about a task", CONTROL_UPDATE, NULL)
+    ROUTE(DELETE, "/v1/tasks/{id}", api_task_control, SCOPE(TASKS_DELETE),
+          "Delete a task with its events, logs and checkpoints", CONTROL_DELETE, NULL)
+    ROUTE(POST, "/v1/tasks/{id}:cancel", api_task_control, SCOPE(TASKS_CONTROL), "Cancel a task",
+          CONTROL_CANCEL, NULL)
+    ROUTE(POST, "/v1/tasks/{id}:retry", api_task_control, SCOPE(TASKS_CONTROL),
+          "Run an ended or orphaned task again", CONTROL_RETRY, NULL)
+    ROUTE(POST, "/v1/tasks/{id}:pause", api_task_control, SCOPE(TASKS_CONTROL), "Pause a task",
+          CONTROL_PAUSE, NULL)
+    ROUTE(POST, "/v1/tasks/{id}:resume", api_task_control, SCOPE(TASKS_CONTROL),
+          "Resume a paused task", CONTROL_RESUME, NULL)
+    ROUTE(POST, "/v1/tasks/{id}:prioritize", api_task_control, SCOPE(TASKS_CONTROL),
+          "Change the priority of a task", CONTROL_PRIORITIZE, NULL)
+    ROUTE(POST, "/v1/tasks/{id}:recover", api_task_control, SCOPE(TASKS_CONTROL),
+          "Recover an orphaned or partial task", CONTROL_RECOVER, NULL)
+    ROUTE(POST, "/v1/tasks/{id}:fork", api_task_fork, SCOPE(TASKS_CONTROL),
+          "A new task that continues from a checkpoint of this one", 0, NULL)
+    ROUTE(GET, "/v1/tasks/{id}/events", api_task_part, OWN(TASKS_READ),
+          "Events of a task, newest first", TASK_EVENTS, LIST)
+    ROUTE(GET, "/v1/tasks/{id}/executions", api_task_part, OWN(TASKS_READ),
+          "Executions of a task, newest first", TASK_EXECUTIONS, LIST)
+    ROUTE(GET, "/v1/tasks/{id}/checkpoints", api_task_part, OWN(TASKS_READ),
+          "Checkpoints of a task, newest first", TASK_CHECKPOINTS, LIST)
+    ROUTE(GET, "/v1/tasks/{id}/logs", api_task_logs, OWN(TASKS_READ),
+          "Log lines of a task, oldest first", 0, LIST, "level", "after", "before", "q",
+          "context")
+    ROUTE(GET, "/v1/tasks/{id}/result", api_task_result, OWN(TASKS_READ), "The result of a task",
+          0, NULL)
+    ROUTE(GET, "/v1/tasks/{id}/why", api_task_why, OWN(TASKS_READ),
+          "Why a task does not run, in one sentence", 0, NULL)
+    ROUTE(GET, "/v1/tasks/{id}/wait", api_task_wait, OWN(TASKS_READ),
+          "Wait until a task has ended", 0, "timeout_ms")
+    ROUTE(POST, "/v1/workers", api_workers_register, SCOPE(WORK), "Register a worker", 0, NULL)
+    ROUTE(GET, "/v1/workers", api_workers_list, SCOPE(METRICS_READ), "List workers", 0, LIST)
+    ROUTE(GET, "/v1/workers/{id}", api_worker_get, SCOPE(METRICS_READ), "One worker", 0, NULL)
+    ROUTE(DELETE, "/v1/workers/{id}", api_worker_leave, SCOPE(WORK),
+          "Leave; its tasks are released", 0, NULL)
+    ROUTE(POST, "/v1/workers/{id}:heartbeat", api_worker_heartbeat, SCOPE(WORK),
+          "Renew a worker's leases", 0, NULL)
+    ROUTE(POST, "/v1/workers/{id}:claim", api_worker_claim, SCOPE(WORK),
+          "Claim tasks; waits for some if asked to", 0, NULL)
+    ROUTE(POST, "/v1/workers/{id}:report", api_worker_report, SCOPE(WORK), "Report on tasks", 0,
+          NULL)
+    ROUTE(GET, "/v1/queues", api_queues_list, SCOPE(METRICS_READ), "List queues", 0, LIST)
+    ROUTE(GET, "/v1/queues/{name}", api_queue_get, SCOPE(METRICS_READ), "One queue", 0, NULL)
+    ROUTE(PATCH, "/v1/queues/{name}", api_queue_change, SCOPE(QUEUES_WRITE),
+          "Change limits and order of a queue", QUEUE_CHANGE, NULL)
+    ROUTE(DELETE, "/v1/queues/{name}", api_queue_change, SCOPE(QUEUES_WRITE),
+          "Delete a queue that holds no task", QUEUE_REMOVE, NULL)
+    ROUTE(POST, "/v1/queues/{name}:pause", api_queue_change, SCOPE(QUEUES_WRITE),
+          "Stop handing out the tasks of a queue", QUEUE_PAUSE, NULL)
+    ROUTE(POST, "/v1/queues/{name}:resume", api_queue_change, SCOPE(QUEUES_WRITE),
+          "Hand out the tasks of a queue again", QUEUE_RESUME, NULL)
+    ROUTE(GET, "/v1/categories", api_plan_list, SCOPE(PLANS_READ), "List categories",
+          CATALOG_CATEGORY, LIST, "name", "is_active")
+    ROUTE(POST, "/v1/categories", api_plan_create, SCOPE(PLANS_WRITE), "Make a category",
+          CATALOG_CATEGORY, NULL)
+    ROUTE(GET, "/v1/categories/{id}", api_plan_get, SCOPE(PLANS_READ), "One category",
+          CATALOG_CATEGORY, NULL)
+    ROUTE(PATCH, "/v1/categories/{id}", api_plan_update, SCOPE(PLANS_WRITE), "Change a category",
+          CATALOG_CATEGORY, NULL)
+    ROUTE(DELETE, "/v1/categories/{id}", api_plan_delete, SCOPE(PLANS_WRITE),
+          "Delete a category that no job uses", CATALOG_CATEGORY, NULL)
+    ROUTE(GET, "/v1/jobs", api_plan_list, SCOPE(PLANS_READ), "List jobs, newest first",
+          CATALOG_JOB, LIST, "name", "category", "is_active", "with_deleted")
+    ROUTE(POST, "/v1/jobs", api_plan_create, SCOPE(PLANS_WRITE), "Make a job", CATALOG_JOB, NULL)
+    ROUTE(GET, "/v1/jobs/{id}", api_plan_get, SCOPE(PLANS_READ),
+          "One job with the values in force", CATALOG_JOB, "with_deleted")
+    ROUTE(PATCH, "/v1/jobs/{id}", api_plan_update, SCOPE(PLANS_WRITE), "Change a job",
+          CATALOG_JOB, NULL)
+    ROUTE(DELETE, "/v1/jobs/{id}", api_plan_delete, SCOPE(PLANS_WRITE),
+          "Delete a job with its schedules", CATALOG_JOB, NULL)
+    ROUTE(POST, "/v1/jobs/{id}:run", api_plan_run, SCOPE(PLANS_RUN), "Run a job now",
+          CATALOG_JOB, NULL)
+    ROUTE(GET, "/v1/jobs/{id}/schedules", api_plan_list_of_job, SCOPE(PLANS_READ),
+          "List the schedules of a job", CATALOG_SCHEDULE, LIST, "schedule_type", "is_active",
+          "has_error", "next_before")
+    ROUTE(POST, "/v1/jobs/{id}/schedules", api_plan_create_of_job, SCOPE(PLANS_WRITE),
+          "Make a schedule of a job", CATALOG_SCHEDULE, NULL)
+    ROUTE(GET, "/v1/jobs/{id}/dependencies", api_plan_list_of_job, SCOPE(PLANS_READ),
+          "List what a job waits for or is started by", CATALOG_DEPENDENCY, LIST, "side")
+    ROUTE(POST, "/v1/jobs/{id}/dependencies", api_plan_create_of_job, SCOPE(PLANS_WRITE),
+          "Make a job depend on another", CATALOG_DEPENDENCY, NULL)
+    ROUTE(DELETE, "/v1/jobs/{id}/dependencies/{dependency_id}", api_dependency_delete,
+          SCOPE(PLANS_WRITE), "Delete a dependency of a job", CATALOG_DEPENDENCY, NULL)
+    ROUTE(GET, "/v1/jobs/{id}/stats", api_job_stats, SCOPE(PLANS_READ),
+          "How the runs of a job went", CATALOG_JOB, "since", "with_deleted")
+    ROUTE(GET, "/v1/schedules", api_plan_list, SCOPE(PLANS_READ), "List schedules, newest first",
+          CATALOG_SCHEDULE, LIST, "job_id", "schedule_type", "is_active", "has_error",
+          "next_before")
+    ROUTE(POST, "/v1/schedules", api_plan_create, SCOPE(PLANS_WRITE), "Make a schedule",
+          CATALOG_SCHEDULE, NULL)
+    ROUTE(POST, "/v1/schedules:preview", api_plan_preview, SCOPE(PLANS_READ),
+          "When a schedule would fire, without saving it", CATALOG_SCHEDULE, NULL)
+    ROUTE(GET, "/v1/schedules/{id}", api_plan_get, SCOPE(PLANS_READ), "One schedule",
+          CATALOG_SCHEDULE, NULL)
+    ROUTE(PATCH, "/v1/schedules/{id}", api_plan_update, SCOPE(PLANS_WRITE), "Change a schedule",
+          CATALOG_SCHEDULE, NULL)
+    ROUTE(DELETE, "/v1/schedules/{id}", api_plan_delete, SCOPE(PLANS_WRITE), "Delete a schedule",
+          CATALOG_SCHEDULE, NULL)
+    ROUTE(POST, "/v1/schedules/{id}:pause", api_plan_pause, SCOPE(PLANS_WRITE),
+          "Pause a schedule", CATALOG_SCHEDULE, NULL)
+    ROUTE(POST, "/v1/schedules/{id}:resume", api_plan_resume, SCOPE(PLANS_WRITE),
+          "Resume a schedule", CATALOG_SCHEDULE, NULL)
+    ROUTE(POST, "/v1/schedules/{id}:run", api_plan_run, SCOPE(PLANS_RUN),
+          "Run the job of a schedule now", CATALOG_SCHEDULE, NULL)
+    ROUTE(GET, "/v1/schedules/{id}/upcoming", api_plan_upcoming, SCOPE(PLANS_READ),
+          "When a schedule fires next", CATALOG_SCHEDULE, "count", "from")
+    ROUTE(GET, "/v1/recurring", api_plan_list, SCOPE(PLANS_READ),
+          "List recurring patterns, newest first", CATALOG_RECURRING, LIST, "name",
+          "template_job_id", "is_active", "has_error", "next_before")
+    ROUTE(POST, "/v1/recurring", api_plan_create, SCOPE(PLANS_WRITE), "Make a recurring pattern",
+          CATALOG_RECURRING, NULL)
+    ROUTE(POST, "/v1/recurring:preview", api_plan_preview, SCOPE(PLANS_READ),
+          "When a pattern would fire, without saving it", CATALOG_RECURRING, "count", "from")
+    ROUTE(GET, "/v1/recurring/{id}", api_plan_get, SCOPE(PLANS_READ), "One recurring pattern",
+          CATALOG_RECURRING, NULL)
+    ROUTE(PATCH, "/v1/recurring/{id}", api_plan_update, SCOPE(PLANS_WRITE),
+          "Change a recurring pattern", CATALOG_RECURRING, NULL)
+    ROUTE(DELETE, "/v1/recurring/{id}", api_plan_delete, SCOPE(PLANS_WRITE),
+          "Delete a recurring pattern", CATALOG_RECURRING, NULL)
+    ROUTE(POST, "/v1/recurring/{id}:pause", api_plan_pause, SCOPE(PLANS_WRITE),
+          "Pause a pattern", CATALOG_RECURRING, NULL)
+    ROUTE(POST, "/v1/recurring/{id}:resume", api_plan_resume, SCOPE(PLANS_WRITE),
+          "Resume a pattern", CATALOG_RECURRING, NULL)
+    ROUTE(POST, "/v1/recurring/{id}:run", api_plan_run, SCOPE(PLANS_RUN),
+          "Run the job of a pattern now", CATALOG_RECURRING, NULL)
+    ROUTE(GET, "/v1/recurring/{id}/upcoming", api_plan_upcoming, SCOPE(PLANS_READ),
+          "When a pattern fires next", CATALOG_RECURRING, "count", "from")
+    ROUTE(GET, "/v1/executions", api_executions_list, SCOPE(TASKS_READ),
+          "List executions, newest first", 0, LIST, "job_id", "schedule_id", "status", "after",
+          "before")
+    ROUTE(GET, "/v1/executions/{id}", api_execution_get, SCOPE(TASKS_READ), "One execution", 0,
+          NULL)
+    ROUTE(GET, "/v1/executions/{id}/logs", api_execution_logs, SCOPE(TASKS_READ),
+          "Log lines of an execution, oldest first", 0, LIST, "level", "after", "before", "q",
+          "context")
+    ROUTE(GET, "/v1/forecast", api_forecast, SCOPE(PLANS_READ), "What will fire, and when", 0,
+          "from", "to", "tz", "limit", "job", "fold")
+    ROUTE(GET, "/v1/recovery", api_recovery_list, SCOPE(TASKS_READ),
+          "The recovery queue, newest first", 0, LIST, "status", "method", "task_id")
+    ROUTE(POST, "/v1/recovery", api_recovery_put, SCOPE(TASKS_CONTROL), "Recover a task", 0,
+          NULL)
+    ROUTE(GET, "/v1/recovery/{id}", api_recovery_get, SCOPE(TASKS_READ),
+          "One entry of the recovery queue", 0, NULL)
+    ROUTE(GET, "/v1/recovery/candidates", api_recovery_candidates, SCOPE(TASKS_READ),
+          "Tasks that can be recovered, the most important first", 0, LIST, "auto_recovery")
+    ROUTE(POST, "/v1/recovery/validate", api_recovery_validate, SCOPE(TASKS_READ),
+          "Whether a task can be recovered, and why not", 0, NULL)
+    ROUTE(GET, "/v1/stats", api_stats, SCOPE(METRICS_READ), "Counters of the whole server", 0,
+          NULL)
+    ROUTE(GET, "/v1/stats/history", api_stats_history, SCOPE(METRICS_READ),
+          "What the queues did in the last hours", 0, "window", "open")
+    ROUTE(GET, "/v1/services", api_services, SCOPE(METRICS_READ),
+          "Target services and their health", 0, LIST)
+    ROUTE(GET, "/v1/stream", api_stream, SCOPE(TASKS_READ),
+          "Changes of tasks as server-sent events", 0, "queue", "type", "task_id", "stats")
+    ROUTE(GET, "/v1/backup", api_backup_place, SCOPE(ADMIN),
+          "Where backups go, and what is copied", 0, NULL)
+    ROUTE(POST, "/v1/backup", api_backup, SCOPE(ADMIN),
+          "Write a backup of the store into backup_dir", 0, NULL)
+    ROUTE(GET, "/v1/whoami", api_whoami, ANYONE, "Who asks, and what that allows", 0, NULL)
+    ROUTE(GET, "/metrics", api_metrics, SCOPE(METRICS_READ), "Metrics for Prometheus", 0, NULL)
+    ROUTE(GET, "/healthz", api_healthz, OPEN, "Is the process alive", 0, NULL)
+    ROUTE(GET, "/readyz", api_readyz, OPEN, "Can it take work", 0, NULL)
+    ROUTE(GET, "/openapi.json", api_openapi, ANYONE, "This description", 0, NULL)
+    ROUTE(GET, "/", api_index, OPEN, "The dashboard", 0, NULL)
+    ROUTE(GET, "/assets/{name}", api_asset, OPEN, "A file of the dashboard", 0, NULL)
+    {.method = HTTP_OTHER},
 };
 
 uint32_t routes_count(void)

@@ -6,6 +6,7 @@
 
 #include "base/arena.h"
 #include "base/err.h"
+#include "core/access/scope.h"
 #include "net/http.h"
 
 #define ROUTES_MAX 128
@@ -14,10 +15,23 @@
 
 struct api_call;
 
+/* What a route asks of the one who calls it. */
+struct right {
+    enum right_kind {
+        RIGHT_UNSAID, /* in no row */
+        RIGHT_NONE,   /* open to everyone, with a credential or not */
+        RIGHT_ANYONE, /* any principal */
+        RIGHT_SCOPE,  /* a principal with the scope */
+        RIGHT_OWN     /* the same, or tasks:enqueue for what the principal itself has made */
+    } kind;
+    enum scope scope;
+};
+
 struct route {
     enum http_method method;
     const char *pattern;
     int (*handle)(struct api_call *call); /* a call_step */
+    struct right needs;
     const char *summary;
     const char *parameters[ROUTE_PARAMETERS_MAX]; /* query parameters it knows */
     int what; /* for a handler of several routes: the kind of thing, or what is done to it */

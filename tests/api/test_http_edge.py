@@ -2,6 +2,7 @@
 import concurrent.futures
 import json
 import pathlib
+import re
 import socket
 import subprocess
 import tempfile
@@ -64,9 +65,19 @@ class OpenApiTest(ApiTest):
         self.assertEqual(self.document["openapi"], "3.1.0")
         for path, methods in self.document["paths"].items():
             for method in methods:
-                self.assertIn(f'{{HTTP_{method.upper()}, "{path}"', routes)
+                self.assertIn(f'ROUTE({method.upper()}, "{path}"', routes)
         count = sum(len(methods) for methods in self.document["paths"].values())
-        self.assertEqual(count, routes.count("{HTTP_") - 1)
+        self.assertEqual(count, routes.count("    ROUTE("))
+
+    def test_the_description_names_the_scope_that_each_route_checks(self):  # D12
+        routes = (ROOT / "src" / "server" / "router.c").read_text()
+        scopes = (ROOT / "src" / "core" / "access" / "scope.h").read_text()
+        words = dict(re.findall(r'X\((\w+), "([^"]+)"', scopes)) | {"OPEN": "none", "ANYONE": "any"}
+        rows = re.findall(r'ROUTE\((\w+),\s*"([^"]+)",\s*\w+,\s*(?:SCOPE\(|OWN\()?(\w+)', routes)
+        self.assertEqual(len(rows), routes.count("    ROUTE("))
+        for method, path, right in rows:
+            operation = self.document["paths"][path][method.lower()]
+            self.assertEqual(operation["x-perdura-scope"], words[right], f"{method} {path}")
 
     def test_every_described_route_is_served(self):
         for path, methods in self.document["paths"].items():

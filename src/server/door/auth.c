@@ -181,13 +181,23 @@ bool auth_is_open(const struct auth *auth, const struct http_request *request)
     return is_open_path(auth, request->path);
 }
 
-static int check_token(const struct auth *auth, const struct http_request *request,
-                       struct err *err)
+/* No credential is asked for: everything, as on one's own machine. */
+static const struct principal local = {
+    .kind = PRINCIPAL_LOCAL, .namespace_name = {ACCESS_ANY_NAMESPACE, 1},
+    .scopes = SCOPE_BIT(SCOPE_ADMIN)};
+/* The server's own token. */
+static const struct principal root = {
+    .kind = PRINCIPAL_ROOT, .namespace_name = {ACCESS_ANY_NAMESPACE, 1},
+    .scopes = SCOPE_BIT(SCOPE_ADMIN)};
+
+static int identify(const struct auth *auth, const struct http_request *request,
+                    const struct principal **principal, struct err *err)
 {
     struct str given = http_header(request, "Authorization");
     struct str scheme = STR("Bearer ");
 
-    if (str_empty(auth->settings->access.token) || is_open_path(auth, request->path))
+    *principal = str_empty(auth->settings->access.token) ? &local : NULL;
+    if (*principal || is_open_path(auth, request->path))
         return 0;
     if (!given.data)
         return err_set(err, ERR_UNAUTHORIZED, "the request has no token; send the server's as "
@@ -199,10 +209,12 @@ static int check_token(const struct auth *auth, const struct http_request *reque
                            auth->settings->access.token))
         return err_set(err, ERR_UNAUTHORIZED, "the token is wrong; send the one the server was "
                        "started with");
+    *principal = &root;
     return 0;
 }
 
-int auth_check(const struct auth *auth, const struct http_request *request, struct err *err)
+int auth_check(const struct auth *auth, const struct http_request *request,
+               const struct principal **principal, struct err *err)
 {
     struct str origin, site;
 
@@ -218,5 +230,5 @@ int auth_check(const struct auth *auth, const struct http_request *request, stru
     if (site.data && !str_is(site, "same-origin") && !str_is(site, "none") &&
         !is_open_path(auth, request->path))
         return err_set(err, ERR_FORBIDDEN, "requests from pages of another site are refused");
-    return check_token(auth, request, err);
+    return identify(auth, request, principal, err);
 }

@@ -1,11 +1,11 @@
 /* Who may ask: the Host and Origin checks that keep foreign web pages out (DNS rebinding, forged
- * requests), and the bearer token. It does not decide what a client may do: there is one token for
- * all. Pure; loop thread. */
+ * requests), and the bearer token. The scopes of the principal decide what it may
+ * do (door.c). Pure; loop thread. */
 #ifndef SERVER_DOOR_AUTH_H
 #define SERVER_DOOR_AUTH_H
 
 #include "base/err.h"
-#include "core/settings.h"
+#include "core/access/principal.h"
 #include "net/http.h"
 
 struct auth {
@@ -28,8 +28,10 @@ int auth_check_clear_text(struct str listen, const struct settings *settings, st
 
 #define AUTH_TOKEN_BYTES_MIN 16 /* beyond loopback: 64 bits even of hex digits */
 
-/* 0, or -ERR_FORBIDDEN (Host, Origin), or -ERR_UNAUTHORIZED (token). */
-int auth_check(const struct auth *auth, const struct http_request *request, struct err *err);
+/* 0 and who asks (NULL: an open path, and no credential was looked at), or -ERR_FORBIDDEN (Host,
+ * Origin), or -ERR_UNAUTHORIZED (token). */
+int auth_check(const struct auth *auth, const struct http_request *request,
+               const struct principal **principal, struct err *err);
 
 /* Whether every client may ask for it, token or not. */
 bool auth_is_open(const struct auth *auth, const struct http_request *request);

@@ -100,6 +100,24 @@ static int check_kind_of_body(struct api_call *call)
                                                "'Content-Type: application/json' (curl --json)");
 }
 
+/* A right is decided here alone, for every method, HEAD and long polls too. Of what RIGHT_OWN lets
+ * in, the handler shows only what the principal has made. */
+static int check_right(struct api_call *call)
+{
+    const struct right *needs = &call->route->needs;
+    const struct principal *principal = call->principal;
+
+    if (needs->kind == RIGHT_NONE)
+        return 0;
+    if (!principal)
+        return err_set(&call->err, ERR_UNAUTHORIZED, "the request has no credential; send one as "
+                                                     "'Authorization: Bearer TOKEN'");
+    if (needs->kind == RIGHT_ANYONE || principal_allows(principal, needs->scope) ||
+        (needs->kind == RIGHT_OWN && principal_allows(principal, SCOPE_TASKS_ENQUEUE)))
+        return 0;
+    return principal_refuse(principal, needs->scope, principal->namespace_name, &call->err);
+}
+
 static int find_route(struct api_call *call)
 {
     const struct http_request *request = call->request;
@@ -112,6 +130,8 @@ static int find_route(struct api_call *call)
     call->second_name = names[1];
     if (rc == -ERR_METHOD)
         http_reply_header(call->exchange, "Allow", allow);
+    if (rc == 0)
+        rc = check_right(call);
     if (rc == 0)
         rc = router_query(call->route, request->query, call->arena, call->parameters, &call->err);
     if (rc == 0 && request->method != HTTP_POST && request->method != HTTP_PATCH)
@@ -153,7 +173,7 @@ int door_admit(struct api_call *call)
         return err_set(&call->err, ERR_RATE, "too many wrong tokens came from this address; try "
                                              "again in a few seconds");
     }
-    rc = auth_check(&call->server->auth, call->request, &call->err);
+    rc = auth_check(&call->server->auth, call->request, &call->principal, &call->err);
     if (rc == 0 && !known)
         know(call);
     else if (rc == -ERR_UNAUTHORIZED)
@@ -186,11 +206,12 @@ void door_refuse(struct api_call *call)
 bool door_admits_body(struct door *door, struct http_exchange *exchange)
 {
     const struct http_request *request = http_request(exchange);
+    const struct principal *principal;
     struct err err;
 
     if (auth_is_open(&door->server->auth, request)) /* nothing there wants one */
         return false;
     return (http_is_known(exchange) ||
             !guard_refuses(&door->guard, http_peer_address(exchange), now())) &&
-           auth_check(&door->server->auth, request, &err) == 0;
+           auth_check(&door->server->auth, request, &principal, &err) == 0;
 }

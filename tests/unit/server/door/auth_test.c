@@ -17,11 +17,12 @@ static int check(const char *address, const char *token, const char *host, const
                                 .access.hosts_count = 2};
     struct http_request request = {.path = str_of(path), .host = str_of(host),
                                    .headers = str_of(headers)};
+    const struct principal *principal;
     struct auth auth;
     struct err err = {0};
 
     assert_int_equal(auth_init(&auth, address, &settings, &err), 0);
-    return auth_check(&auth, &request, &err);
+    return auth_check(&auth, &request, &principal, &err);
 }
 
 static void only_hosts_that_are_this_server_are_served(void **state)
