@@ -110,6 +110,8 @@ static int ask(struct rows *rows, enum rows_statement name, PGresult **result, s
 {
     struct store_reader *reader = reader_of(rows);
 
+    if (rows->together)
+        return conn_query(&reader->conn, &reader->store->sql.statements[name], result, err);
     if (rows->reads)
         return reader_query(reader, &reader->store->sql.statements[name], result, err);
     return pg_ask(store_of(rows), (enum pg_sql_name)name, result, err);
@@ -247,6 +249,21 @@ static void close_cursor(struct rows_cursor *cursor)
     PQclear(cursor->handle);
 }
 
+static int begin_together(struct rows *rows, struct err *err)
+{
+    return pg_reader_begin(reader_of(rows), err);
+}
+
+static int end_together(struct rows *rows, int rc, struct err *err)
+{
+    return pg_reader_end(reader_of(rows), rc, err);
+}
+
+static bool again(struct rows *rows, int rc, int *turns)
+{
+    return reader_again(reader_of(rows), rc, turns);
+}
+
 const struct rows_driver pg_rows_driver = {
     .run = run,
     .put = put,
@@ -257,4 +274,7 @@ const struct rows_driver pg_rows_driver = {
     .flush_counts = flush_counts,
     .fits = fits,
     .close = close_cursor,
+    .begin = begin_together,
+    .end = end_together,
+    .again = again,
 };

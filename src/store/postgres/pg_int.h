@@ -283,10 +283,10 @@ int pg_read_result(struct store_reader *, const struct uuid *, struct arena *, s
                    int64_t *, struct err *);
 int pg_read_events(struct store_reader *, const struct uuid *, int64_t, uint32_t,
                    struct arena *, struct task_event **, uint32_t *, struct err *);
-int pg_read_executions(struct store_reader *, const struct uuid *, int64_t, uint32_t,
-                       struct arena *, struct execution **, uint32_t *, struct err *);
 int pg_read_logs(struct store_reader *, const struct uuid *, const struct log_filter *,
                  struct arena *, struct log_entry **, uint32_t *, struct err *);
+int pg_read_execution_logs(struct store_reader *, const struct uuid *, const struct log_filter *,
+                           struct arena *, struct log_entry **, uint32_t *, struct err *);
 /* pg_verify.c */
 int pg_begin_snapshot(struct pg_store *store, struct err *err); /* of all that follows */
 int pg_verify(struct store *, void (*)(void *, const char *), void *, int64_t *, struct err *);

@@ -3,7 +3,6 @@
  * COMMIT does not come, the next connection settles by it whether the transaction took (F-E3). */
 #include "base/clock.h"
 #include "store/migrate.h"
-#include "store/postgres/pg_catalog.h"
 #include "store/postgres/pg_cursor.h"
 #include "store/postgres/pg_int.h"
 #include "store/postgres/pg_keeper.h"
@@ -323,6 +322,11 @@ static int pg_writer_open(struct store *base, struct store **writer, struct err 
 
 /* ---- open ---- */
 
+static const struct catalog_verbs catalog_verbs = {
+    ROWS_CATALOG_VERBS,
+    .read_execution_logs = pg_read_execution_logs,
+};
+
 static const struct store_verbs verbs = {
     ROWS_STORE_VERBS,
     .begin = pg_begin,
@@ -385,13 +389,12 @@ static const struct store_verbs verbs = {
     .read_outputs = pg_read_outputs,
     .read_result = pg_read_result,
     .read_events = pg_read_events,
-    .read_executions = pg_read_executions,
     .read_logs = pg_read_logs,
     .verify = pg_verify,
     .backup = pg_backup,
     .inspect = pg_inspect,
     .copy = &pg_copy_verbs,
-    .catalog = &pg_catalog_verbs,
+    .catalog = &catalog_verbs,
     .logs = &pg_log_verbs,
     .watch_start = pg_watch_start,
     .watch_stop = pg_watch_stop,

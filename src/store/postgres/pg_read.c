@@ -2,7 +2,6 @@
  * write, sees committed states only, and gives up after a few seconds, so that no request can hold
  * a snapshot (and with it the work of vacuum) for long. One reader per thread. */
 #include "store/postgres/pg_read.h"
-#include "store/postgres/pg_catalog.h"
 #include "store/postgres/pg_cursor.h"
 
 #include "core/bounds.h"
@@ -376,38 +375,6 @@ int pg_read_events(struct store_reader *reader, const struct uuid *id, int64_t b
         rc = pg_reader_row_fits(result, row, arena, err);
         if (rc == 0)
             event_from_row(result, row, uuid7_key(id), arena, &(*events)[(*count)++]);
-    }
-    PQclear(result);
-    return pg_reader_whole(arena, rc, err);
-}
-
-int pg_read_executions(struct store_reader *reader, const struct uuid *id, int64_t before_key,
-                       uint32_t limit, struct arena *arena, struct execution **executions,
-                       uint32_t *count, struct err *err)
-{
-    PGresult *result;
-    void *items = NULL;
-    int rc;
-
-    *count = 0;
-    put_page(reader, id, before_key, limit);
-    param_int(&reader->conn.params, reader_room(arena));
-    rc = query_named(reader, PGSQL_read_executions, &result, err);
-    if (rc == 0)
-        rc = alloc_rows(result, sizeof **executions, arena, &items, err);
-    *executions = items;
-    for (int row = 0; rc == 0 && row < PQntuples(result); row++) {
-        struct execution *one = &(*executions)[*count];
-
-        rc = pg_reader_row_fits(result, row, arena, err);
-        if (rc < 0)
-            break;
-        row_get(result, row, 0, &pg_executions, arena, one);
-        if (!one->result_data.data) /* the last one's result is the task's */
-            one->result_data = get_text(result, row, (int)pg_executions.count, arena);
-        one->planned_at_us = get_time(result, row, (int)pg_executions.count + 1);
-        one->task_id = *id;
-        (*count)++;
     }
     PQclear(result);
     return pg_reader_whole(arena, rc, err);

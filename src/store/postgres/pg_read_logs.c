@@ -1,6 +1,5 @@
 /* Log lines, oldest first, as a reader sees them: of a task or of one execution. */
 #include "store/postgres/pg_read.h"
-#include "store/postgres/pg_catalog.h"
 
 #include "base/clock.h"
 #include "core/bounds.h"

@@ -1,7 +1,6 @@
 #include "store/postgres/pg_sql.h"
 
 #include "base/embedded.h"
-#include "store/postgres/pg_catalog.h"
 #include "store/postgres/pg_rows.h"
 #include "store/rows/rows.h"
 
@@ -15,37 +14,15 @@ static const char *const names[PGSQL_COUNT] = {
 #undef X
 };
 
-/* @category@ and so on stand for the columns pg_catalog_row.c reads (aliases c, j, h, r, d). */
-static bool write_catalog_token(struct buf *out, struct str token)
-{
-    static const struct {
-        const char *token;
-        const char *columns;
-    } tokens[] = {{"category", pg_category_columns},
-                  {"job", pg_job_columns},
-                  {"schedule", pg_schedule_columns},
-                  {"recurring", pg_recurring_columns},
-                  {"job_dependency", pg_job_dependency_columns}};
-
-    for (size_t i = 0; i < sizeof tokens / sizeof tokens[0]; i++) {
-        if (!str_is(token, tokens[i].token))
-            continue;
-        buf_text(out, tokens[i].columns);
-        return true;
-    }
-    return false;
-}
-
-/* @state@, @spec@, @lean@ (no payload) and @execution@ stand for columns (aliases s, p, e). */
+/* @state@, @spec@ and @lean@ (no payload) stand for columns (aliases s and p); the row layer knows
+ * the rest. */
 static void write_token(struct buf *out, struct str token)
 {
     if (str_is(token, "state")) {
         rows_columns(out, &pg_states, "s");
     } else if (str_is(token, "spec")) {
         rows_columns(out, &pg_specs, "p");
-    } else if (str_is(token, "execution")) {
-        rows_columns(out, &pg_executions, "e");
-    } else if (!rows_write_token(out, token, '$') && !write_catalog_token(out, token)) {
+    } else if (!rows_write_token(out, token, '$')) {
         struct buf all = BUF_INIT(TEXT_BYTES_MAX);
         const char *payload;
 

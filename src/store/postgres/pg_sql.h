@@ -4,7 +4,6 @@
 
 #include "base/err.h"
 #include "store/postgres/pg_conn.h"
-#include "store/postgres/pg_sql_catalog.h"
 #include "store/postgres/pg_sql_copy.h"
 #include "store/postgres/pg_sql_history.h"
 #include "store/postgres/pg_sql_logs.h"
@@ -26,7 +25,7 @@
     X(counts_of_queue)                                                          \
     X(tasks_state) X(tasks_lean) X(tasks_full) X(data_put) X(data_delete)                       \
     X(tags_insert) X(uniques_insert) X(uniques_owner) X(uniques_delete)                         \
-    X(delete_logs) X(delete_by_task) X(delete_by_id)                                            \
+    X(delete_logs) X(delete_by_task) X(delete_by_id) X(delete_runs)                                            \
     X(ready_insert) X(ready_delete) X(parked_insert) X(parked_delete) X(due_insert)             \
     X(due_delete) X(held_insert) X(held_delete) X(settled_insert) X(settled_delete)             \
     X(ready_take) X(ready_pop) X(pending_orders) X(order_update) X(parked_first) X(parked_keys) \
@@ -34,7 +33,7 @@
     X(dependents_decide) X(dependencies_undecide)                                               \
     X(any_dependency) X(dependencies_insert) X(dependents_of) X(parents_of) X(children_of)      \
     PG_HISTORY_STATEMENTS(X) PG_REGISTRY_STATEMENTS(X) PG_READ_STATEMENTS(X) \
-    PG_COPY_STATEMENTS(X) PG_PARTITION_STATEMENTS(X) PG_CATALOG_STATEMENTS(X)                   \
+    PG_COPY_STATEMENTS(X) PG_PARTITION_STATEMENTS(X) \
     PG_LOG_STATEMENTS(X)
 
 /* Those of the row layer come first, as in enum rows_statement. */

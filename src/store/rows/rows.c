@@ -5,6 +5,9 @@
 
 #include <stdio.h>
 
+static const struct field id_fields[] = {FIELD_ROW(uuid, id, bytes, UUID, 0)};
+const struct field_table rows_id_table = FIELD_TABLE(uuid, "id", "i", id_fields);
+
 /* ---- writing ---- */
 
 int rows_run(struct rows *rows, const struct rows_query *query, int64_t *changes,
@@ -91,6 +94,15 @@ static void hand_over(void *to, const void *pointer)
     memcpy(to, &pointer, sizeof pointer);
 }
 
+struct str rows_keep(const struct rows_value *cell, struct arena *arena)
+{
+    if (cell->null)
+        return STR_NONE;
+    if (!cell->text.data)
+        arena->failed = true;
+    return cell->text.data ? arena_str(arena, cell->text) : STR_NONE;
+}
+
 static void read_text(const struct field *field, const struct rows_value *cell,
                       struct arena *arena, char *row)
 {
@@ -121,7 +133,7 @@ static void read_text(const struct field *field, const struct rows_value *cell,
         snprintf(to, FIELD_HASH_BYTES, STR_FMT, STR_ARG(given ? cell->text : STR_NONE));
         break;
     default:
-        *(struct str *)(void *)to = given ? arena_str(arena, cell->text) : STR_NONE;
+        *(struct str *)(void *)to = rows_keep(cell, arena);
     }
 }
 
@@ -186,6 +198,13 @@ static int make_room(const struct rows_cursor *cursor, size_t bytes, struct aren
 int rows_take(struct rows *rows, const struct rows_query *query, const struct field_table *table,
               struct arena *arena, void *array, size_t bytes, uint32_t *count, struct err *err)
 {
+    return rows_take_also(rows, query, table, NULL, arena, array, bytes, count, err);
+}
+
+int rows_take_also(struct rows *rows, const struct rows_query *query,
+                   const struct field_table *table, rows_also *also, struct arena *arena,
+                   void *array, size_t bytes, uint32_t *count, struct err *err)
+{
     struct rows_cursor cursor = {.rows = rows};
     char *items = NULL;
     uint32_t cap = 0;
@@ -201,11 +220,13 @@ int rows_take(struct rows *rows, const struct rows_query *query, const struct fi
             rc = rows_read(&cursor, 0, table, arena, items + *count * bytes, err);
         if (rc < 0)
             break;
+        if (also)
+            also(&cursor, table->count, arena, items + *count * bytes);
         ++*count;
     }
     rows->driver->close(&cursor);
     hand_over(array, items);
-    return rc;
+    return rc == 0 && arena->failed ? no_memory(err) : rc;
 }
 
 int rows_one(struct rows *rows, const struct rows_query *query, const struct field_table *table,
@@ -295,6 +316,36 @@ int rows_by_id(struct rows *rows, enum rows_statement name, const struct uuid *i
     return 0;
 }
 
+static int number_ids(struct rows *rows, const struct rows_query *query, int64_t *numbers,
+                      struct err *err)
+{
+    struct rows_cursor cursor = {.rows = rows};
+    int rc;
+
+    TRY(rows->driver->open(rows, query, &cursor, err));
+    while ((rc = rows->driver->next(&cursor, err)) > 0) {
+        struct rows_value place = {.kind = FIELD_INT}, number = {.kind = FIELD_INT};
+
+        rows->driver->cell(&cursor, 0, &place);
+        rows->driver->cell(&cursor, 1, &number);
+        ASSERT(place.number >= 1 && place.number <= query->values[0].ids_count);
+        if (!number.null)
+            numbers[place.number - 1] = number.number;
+    }
+    rows->driver->close(&cursor);
+    return rc;
+}
+
+int rows_numbers_by_id(struct rows *rows, enum rows_statement name, const struct uuid *ids,
+                       uint32_t count, int64_t *numbers, struct err *err)
+{
+    uint32_t step = rows->driver->put ? count : 1;
+
+    for (uint32_t i = 0; i < count; i += step)
+        TRY(number_ids(rows, ROWS_QUERY(name, value_ids(ids + i, step)), numbers + i, err));
+    return 0;
+}
+
 int rows_numbers(struct rows *rows, const struct rows_query *query, int64_t *numbers,
                  uint32_t count, struct err *err)
 {
@@ -312,6 +363,23 @@ int rows_numbers(struct rows *rows, const struct rows_query *query, int64_t *num
     }
     rows->driver->close(&cursor);
     return rc < 0 ? rc : 0;
+}
+
+int rows_together(struct rows *rows, int (*read)(struct rows *rows, void *ctx, struct err *err),
+                  void *ctx, struct err *err)
+{
+    int turns = 0;
+    int rc;
+
+    do {
+        rc = rows->driver->begin(rows, err);
+        rows->together = true;
+        if (rc == 0)
+            rc = read(rows, ctx, err);
+        rows->together = false;
+        rc = rows->driver->end(rows, rc, err);
+    } while (rows->driver->again(rows, rc, &turns));
+    return rc;
 }
 
 int rows_any(struct rows *rows, const struct rows_query *query, struct err *err)

@@ -86,11 +86,16 @@ struct rows_driver {
     int (*flush_counts)(struct rows *rows, struct err *err);
     int (*fits)(const struct rows_cursor *cursor, const struct arena *arena, struct err *err);
     void (*close)(struct rows_cursor *cursor);
+    /* Around what a reader asks together; again: whether to ask anew (*turns is 0 at first). */
+    int (*begin)(struct rows *rows, struct err *err);
+    int (*end)(struct rows *rows, int rc, struct err *err);
+    bool (*again)(struct rows *rows, int rc, int *turns);
 };
 
 struct rows {
     const struct rows_driver *driver;
-    bool reads; /* a reader's */
+    bool reads;    /* a reader's */
+    bool together; /* its statements belong to a transaction that was begun for all of them */
 };
 
 static inline struct rows *rows_of(struct store *store)
@@ -126,6 +131,14 @@ int rows_save_marked(struct rows *rows, enum rows_statement name, const struct f
 /* All rows as an array in the arena. */
 int rows_take(struct rows *rows, const struct rows_query *query, const struct field_table *table,
               struct arena *arena, void *array, size_t bytes, uint32_t *count, struct err *err);
+/* The same, and `also` is told of every row and of the column behind those of the table. */
+typedef void rows_also(const struct rows_cursor *cursor, uint32_t column, struct arena *arena,
+                       void *row);
+int rows_take_also(struct rows *rows, const struct rows_query *query,
+                   const struct field_table *table, rows_also *also, struct arena *arena,
+                   void *array, size_t bytes, uint32_t *count, struct err *err);
+/* The text of a cell in the arena. */
+struct str rows_keep(const struct rows_value *cell, struct arena *arena);
 /* The first row; a NULL pointer when there is none. */
 int rows_one(struct rows *rows, const struct rows_query *query, const struct field_table *table,
              struct arena *arena, void *one, size_t bytes, struct err *err);
@@ -136,6 +149,13 @@ int rows_by_id(struct rows *rows, enum rows_statement name, const struct uuid *i
 /* The first columns of the first row; numbers that are NULL, or of no row, stay as they were. */
 int rows_numbers(struct rows *rows, const struct rows_query *query, int64_t *numbers,
                  uint32_t count, struct err *err);
+/* By ids, as rows_by_id: numbers[i] of ids[i] stays as it was where there is none. */
+int rows_numbers_by_id(struct rows *rows, enum rows_statement name, const struct uuid *ids,
+                       uint32_t count, int64_t *numbers, struct err *err);
+/* Several statements of a reader in one transaction, under one time limit. `read` begins anew when
+ * the connection had to be opened again. */
+int rows_together(struct rows *rows, int (*read)(struct rows *rows, void *ctx, struct err *err),
+                  void *ctx, struct err *err);
 /* Is there any row? 1 or 0. */
 int rows_any(struct rows *rows, const struct rows_query *query, struct err *err);
 
@@ -145,6 +165,8 @@ int rows_read(const struct rows_cursor *cursor, uint32_t first, const struct fie
 /* Tasks without their payloads, of recovery_candidates. */
 int rows_tasks(struct rows *rows, const struct rows_query *query, struct arena *arena,
                struct task ***tasks, uint32_t *count, struct err *err);
+
+extern const struct field_table rows_id_table; /* struct uuid: one column */
 
 /* Of lists that people read, and of the pages of a task's history: how many where none are asked
  * for, and at most. */

@@ -12,13 +12,39 @@
 #define ROWS_MEASURE_STATEMENTS(X)                                                                 \
     X(hours_put) X(hours_prune) X(hours_sums) X(waits_longest) X(counts_by_queue) X(counts_named)
 
+#define ROWS_CATALOG_STATEMENTS(X)                                                                 \
+    X(catalog_lock) X(catalog_version) X(categories_all) X(categories_by_id) X(category_named)     \
+    X(category_put) X(category_used) X(category_forget) X(category_delete) X(jobs_by_id)           \
+    X(job_put) X(job_ended) X(job_is_template) X(job_delete) X(job_deletes_schedules)              \
+    X(job_deletes_dependencies) X(job_dependencies_all) X(job_dependency_same)                     \
+    X(job_dependency_put) X(job_dependency_delete)
+
+#define ROWS_PLAN_STATEMENTS(X)                                                                    \
+    X(schedules_by_id) X(schedule_put) X(schedule_delete) X(schedules_due) X(schedules_step)       \
+    X(schedules_scan) X(recurring_by_id) X(recurring_put) X(recurring_delete) X(recurring_due)     \
+    X(recurring_step) X(recurring_scan) X(schedule_fires) X(recurring_fires)                       \
+    X(schedule_fires_prune) X(recurring_fires_prune) X(next_fires)
+
+#define ROWS_RUN_STATEMENTS(X)                                                                     \
+    X(runs_insert) X(run_save) X(run_delete) X(runs_of_job) X(runs_of_schedule)                    \
+    X(runs_of_recurring) X(runs_count_job) X(runs_count_schedule) X(runs_waiting)                  \
+    X(runs_waiting_of_schedule) X(runs_waiting_jobs) X(waits_insert) X(waits_of_job)               \
+    X(waits_delete) X(waits_drop) X(waits_end) X(waits_end_of_job) X(waits_over) X(delayed_scan)
+
+#define ROWS_EXECUTION_STATEMENTS(X)                                                               \
+    X(read_executions) X(read_execution) X(execution_key_at) X(job_of_schedule) X(job_stats)
+
 /* Lists for people: any of their filters may be NULL. */
-#define ROWS_LIST_STATEMENTS(X) X(list_recoveries)
+#define ROWS_LIST_STATEMENTS(X)                                                                    \
+    X(list_recoveries) X(list_categories) X(list_jobs) X(list_schedules) X(list_recurring)         \
+    X(list_job_dependencies) X(list_executions)
 
 #define ROWS_COMMON_STATEMENTS(X)                                                                  \
-    ROWS_LIST_STATEMENTS(X) ROWS_RECOVERY_STATEMENTS(X) ROWS_MEASURE_STATEMENTS(X)
+    ROWS_LIST_STATEMENTS(X) ROWS_RECOVERY_STATEMENTS(X) ROWS_MEASURE_STATEMENTS(X)                 \
+    ROWS_CATALOG_STATEMENTS(X) ROWS_PLAN_STATEMENTS(X) ROWS_RUN_STATEMENTS(X)                     \
+    ROWS_EXECUTION_STATEMENTS(X)
 
-#define ROWS_SHARED_STATEMENTS(X)
+#define ROWS_SHARED_STATEMENTS(X) X(jobs_hold)
 
 #define ROWS_STATEMENTS(X) ROWS_COMMON_STATEMENTS(X) ROWS_SHARED_STATEMENTS(X)
 

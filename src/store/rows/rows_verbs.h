@@ -2,6 +2,7 @@
 #ifndef STORE_ROWS_ROWS_VERBS_H
 #define STORE_ROWS_ROWS_VERBS_H
 
+#include "store/rows/rows_catalog.h"
 #include "store/rows/rows_measures.h"
 #include "store/rows/rows_recovery.h"
 
@@ -9,6 +10,7 @@
     .checkpoint_newest = rows_checkpoint_newest,                                                   \
     .checkpoint_invalidate = rows_checkpoint_invalidate,                                           \
     .read_checkpoints = rows_read_checkpoints,                                                     \
+    .read_executions = rows_read_executions,                                                       \
     .counts_load = rows_counts_load,                                                               \
     .recovery = &rows_recovery_verbs,                                                              \
     .measures = &rows_measure_verbs

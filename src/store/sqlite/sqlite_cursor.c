@@ -18,9 +18,14 @@ static struct sqlite_store *store_of(struct rows *rows)
     return (struct sqlite_store *)(void *)((char *)rows - offsetof(struct sqlite_store, rows));
 }
 
+static struct store_reader *reader_of(struct rows *rows)
+{
+    return (struct store_reader *)(void *)rows;
+}
+
 static struct sqlite_sql *sql_of(struct rows *rows)
 {
-    return rows->reads ? &((struct store_reader *)(void *)rows)->sql : &store_of(rows)->sql;
+    return rows->reads ? &reader_of(rows)->sql : &store_of(rows)->sql;
 }
 
 /* ---- lists ---- */
@@ -119,8 +124,8 @@ static int open_cursor(struct rows *rows, const struct rows_query *query,
         return -(int)err->code;
     *cursor = (struct rows_cursor){.rows = rows, .handle = stmt,
                                    .own = query->name < ROWS_LISTS_COUNT};
-    if (rows->reads)
-        reader_begin((struct store_reader *)(void *)rows);
+    if (rows->reads && !rows->together)
+        reader_begin(reader_of(rows));
     return 0;
 }
 
@@ -173,8 +178,29 @@ static void close_cursor(struct rows_cursor *cursor)
         sqlite3_finalize(cursor->handle);
     else
         sqlite3_reset(cursor->handle);
-    if (cursor->rows->reads)
-        (void)reader_end((struct store_reader *)(void *)cursor->rows, 0);
+    if (cursor->rows->reads && !cursor->rows->together)
+        (void)reader_end(reader_of(cursor->rows), 0);
+}
+
+static int begin_together(struct rows *rows, struct err *err)
+{
+    (void)err;
+    reader_begin(reader_of(rows));
+    return 0;
+}
+
+static int end_together(struct rows *rows, int rc, struct err *err)
+{
+    (void)err;
+    return reader_end(reader_of(rows), rc);
+}
+
+static bool again(struct rows *rows, int rc, int *turns)
+{
+    (void)rows;
+    (void)rc;
+    (void)turns;
+    return false;
 }
 
 const struct rows_driver sqlite_rows_driver = {
@@ -186,4 +212,7 @@ const struct rows_driver sqlite_rows_driver = {
     .flush_counts = flush_counts,
     .fits = fits,
     .close = close_cursor,
+    .begin = begin_together,
+    .end = end_together,
+    .again = again,
 };

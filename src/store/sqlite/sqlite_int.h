@@ -5,6 +5,7 @@
 #define STORE_SQLITE_SQLITE_INT_H
 
 #include "base/map.h"
+#include "core/task/execution_fields.h"
 #include "core/task/task_fields.h"
 #include "store/held.h"
 #include "store/rows/rows.h"
@@ -78,16 +79,7 @@ void sqlite_write_names(struct buf *out, const char *before, const struct field 
 #define SQLITE_OPTIONS task_specs + TASK_SPECS_NEAR, TASK_SPECS_OPTIONS
 #define SQLITE_DETAILS task_states + TASK_STATES_NEAR, TASK_STATES_DETAILS
 
-/* @execution@ in .sql files stands for these columns (alias e); sqlite_sql.c has the rest. */
-extern const char sqlite_execution_columns[];
-/* @category@, @job@, @schedule@, @recurring@ and @job_dependency@ (aliases c, j, h, r, d);
- * sqlite_catalog_row.c. */
-extern const char sqlite_category_columns[];
-extern const char sqlite_job_columns[];
-extern const char sqlite_schedule_columns[];
-extern const char sqlite_recurring_columns[];
-extern const char sqlite_job_dependency_columns[];
-/* What these columns are read from, beside `task_states s`: @details@ and @joins@. */
+/* What the columns of tasks are read from, beside `task_states s`: @details@ and @joins@. */
 extern const char sqlite_details_join[];
 extern const char sqlite_spec_joins[];
 #define TASK_FIELD_LOADED(name, path, kind, flags, empty, words, show, ask)                        \
@@ -95,7 +87,7 @@ extern const char sqlite_spec_joins[];
 enum {
     SQLITE_STATE_COLUMNS_COUNT = TASK_STATES_NEAR + 1 + TASK_STATES_DETAILS,
     SQLITE_SPEC_COLUMNS_COUNT = 1 TASK_FIELDS_ONLY(LOADED, LOADED, NOT, NOT, NOT, NOT),
-    SQLITE_EXECUTION_COLUMNS_COUNT = 20,
+    SQLITE_EXECUTION_COLUMNS_COUNT = EXECUTION_FIELDS_COUNT,
 };
 
 /* Read a row whose columns start at `first`. namespace, queue and type come from the lane: a
@@ -245,10 +237,11 @@ int sqlite_read_result(struct store_reader *, const struct uuid *, struct arena 
                        int64_t *, struct err *);
 int sqlite_read_events(struct store_reader *, const struct uuid *, int64_t, uint32_t,
                        struct arena *, struct task_event **, uint32_t *, struct err *);
-int sqlite_read_executions(struct store_reader *, const struct uuid *, int64_t, uint32_t,
-                           struct arena *, struct execution **, uint32_t *, struct err *);
 int sqlite_read_logs(struct store_reader *, const struct uuid *, const struct log_filter *,
                      struct arena *, struct log_entry **, uint32_t *, struct err *);
+int sqlite_read_execution_logs(struct store_reader *, const struct uuid *,
+                               const struct log_filter *, struct arena *, struct log_entry **,
+                               uint32_t *, struct err *);
 /* sqlite_verify.c */
 int sqlite_verify(struct store *, void (*)(void *, const char *), void *, int64_t *, struct err *);
 int sqlite_verify_logs(struct store *, void (*)(void *, const char *), void *, struct err *);

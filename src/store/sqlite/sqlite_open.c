@@ -5,7 +5,6 @@
 #include "base/fault.h"
 #include "base/hash.h"
 #include "store/migrate.h"
-#include "store/sqlite/sqlite_catalog.h"
 #include "store/sqlite/sqlite_cursor.h"
 #include "store/sqlite/sqlite_int.h"
 #include "store/sqlite/sqlite_store.h"
@@ -386,6 +385,11 @@ static int64_t sqlite_execution_key_next(struct store *base, int64_t above)
     return sqlite_of(base)->next_execution_key++;
 }
 
+static const struct catalog_verbs catalog_verbs = {
+    ROWS_CATALOG_VERBS,
+    .read_execution_logs = sqlite_read_execution_logs,
+};
+
 static const struct store_verbs verbs = {
     ROWS_STORE_VERBS,
     .begin = sqlite_begin,
@@ -448,13 +452,12 @@ static const struct store_verbs verbs = {
     .read_outputs = sqlite_read_outputs,
     .read_result = sqlite_read_result,
     .read_events = sqlite_read_events,
-    .read_executions = sqlite_read_executions,
     .read_logs = sqlite_read_logs,
     .verify = sqlite_verify,
     .backup = sqlite_backup,
     .inspect = sqlite_inspect,
     .copy = &sqlite_copy_verbs,
-    .catalog = &sqlite_catalog_verbs,
+    .catalog = &catalog_verbs,
     .logs = &sqlite_log_verbs,
 };
 

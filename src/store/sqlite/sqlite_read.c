@@ -2,7 +2,6 @@
  * write, sees committed states only, and gives up after a few seconds, so that no request can hold
  * a snapshot (and with it the WAL) for long. One reader per thread. */
 #include "store/sqlite/sqlite_read.h"
-#include "store/sqlite/sqlite_catalog.h"
 #include "store/sqlite/sqlite_cursor.h"
 
 #include "base/clock.h"
@@ -337,39 +336,6 @@ int sqlite_read_events(struct store_reader *reader, const struct uuid *id, int64
         if (reader_row_fits(stmt, arena, err) < 0)
             return reader_end(reader, too_large(stmt, err));
         event_from_row(stmt, key, arena, &(*events)[(*count)++]);
-    }
-    return reader_end(reader, reader_whole(arena, rc, err));
-}
-
-int sqlite_read_executions(struct store_reader *reader, const struct uuid *id, int64_t before_key,
-                           uint32_t limit, struct arena *arena, struct execution **executions,
-                           uint32_t *count, struct err *err)
-{
-    sqlite3_stmt *stmt;
-    int64_t key;
-    int rc;
-
-    *executions = NULL;
-    *count = 0;
-    limit = bounded(limit, BOUND_LIST_LIMIT);
-    reader_begin(reader);
-    if (key_of_stored(reader, id, &key, err) < 0)
-        return reader_end(reader, -(int)err->code);
-    stmt = page_begin(reader, SQL_read_executions, key, before_key, limit, &rc, err);
-    while (stmt && (rc = sql_step(&reader->sql, stmt, err)) > 0) {
-        if (!*executions)
-            *executions = arena_alloc_array(arena, limit, sizeof **executions);
-        if (!*executions)
-            return reader_end(reader, no_memory(stmt, err));
-        if (reader_row_fits(stmt, arena, err) < 0)
-            return reader_end(reader, too_large(stmt, err));
-        sqlite_execution_from_row(stmt, 0, arena, &(*executions)[*count]);
-        if (!(*executions)[*count].result_data.data) /* the last one's result is the task's */
-            (*executions)[*count].result_data =
-                column_str(stmt, SQLITE_EXECUTION_COLUMNS_COUNT, arena);
-        (*executions)[*count].planned_at_us =
-            column_int(stmt, SQLITE_EXECUTION_COLUMNS_COUNT + 1, 0);
-        (*executions)[(*count)++].task_id = *id;
     }
     return reader_end(reader, reader_whole(arena, rc, err));
 }

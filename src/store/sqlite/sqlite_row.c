@@ -10,12 +10,6 @@ const char sqlite_spec_joins[] = "JOIN task_specs p ON p.task = s.task "
                                  "LEFT JOIN task_details x ON x.task = s.details "
                                  "LEFT JOIN task_options o ON o.task = p.options";
 
-const char sqlite_execution_columns[] =
-    "e.execution, e.id, e.task, e.job_id, e.schedule_id, e.status, e.attempt_number, "
-    "e.lease_token, e.worker_id, e.correlation_id, e.claim_seq, e.start_seq, e.end_seq, "
-    "e.created_at, e.started_at, e.completed_at, e.failed_at, e.duration_ms, e.result_data, "
-    "e.error_data";
-
 void bind_str(sqlite3_stmt *stmt, int at, struct str text)
 {
     if (text.data)

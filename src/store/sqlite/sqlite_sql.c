@@ -113,13 +113,7 @@ static void expand(struct buf *out, struct str text)
                   {STR("@options_insert@"), NULL, write_options_insert},
                   {STR("@details_insert@"), NULL, write_details_insert},
                   {STR("@details@"), sqlite_details_join, NULL},
-                  {STR("@joins@"), sqlite_spec_joins, NULL},
-                  {STR("@execution@"), sqlite_execution_columns, NULL},
-                  {STR("@category@"), sqlite_category_columns, NULL},
-                  {STR("@job@"), sqlite_job_columns, NULL},
-                  {STR("@schedule@"), sqlite_schedule_columns, NULL},
-                  {STR("@recurring@"), sqlite_recurring_columns, NULL},
-                  {STR("@job_dependency@"), sqlite_job_dependency_columns, NULL}};
+                  {STR("@joins@"), sqlite_spec_joins, NULL}};
 
     for (size_t i = 0; i < text.len;) {
         struct str rest = str_span(text.data + i, text.len - i);

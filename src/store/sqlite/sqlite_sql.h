@@ -43,21 +43,7 @@
     X(info_get) X(info_put) X(last_time) X(last_keys)                          \
     X(read_task) X(read_task_id) X(read_dependencies) X(read_dependents) X(read_result)        \
     X(read_events)                                                                             \
-    X(read_executions) X(read_logs) X(list_counts) X(list_probe)           \
-    X(catalog_lock) X(catalog_version) X(categories_all) X(category_by_id) X(category_named)   \
-    X(category_put) X(category_used) X(category_forget) X(category_delete) X(job_by_id)        \
-    X(job_put) X(job_ended) X(job_is_template) X(job_delete) X(job_deletes_schedules)          \
-    X(job_deletes_dependencies) X(job_dependencies_all) X(job_dependency_same)                 \
-    X(job_dependency_put) X(job_dependency_delete) X(schedule_by_id) X(schedule_put)           \
-    X(schedule_delete) X(schedules_due) X(schedules_next) X(schedule_step) X(schedules_scan)   \
-    X(recurring_by_id) X(recurring_put) X(recurring_delete) X(recurring_due)                   \
-    X(recurring_next) X(recurring_step) X(recurring_scan) X(schedule_fire) X(recurring_fire)   \
-    X(schedule_fires_prune) X(recurring_fires_prune) X(run_put) X(run_save) X(run_delete)      \
-    X(runs_of_job) X(runs_of_schedule) X(runs_of_recurring) X(wait_put) X(waits_of_job)        \
-    X(runs_count_job) X(runs_count_schedule) X(runs_waiting) X(runs_waiting_of_schedule)       \
-    X(runs_waiting_jobs) X(waits_end) X(waits_end_of_job) X(waits_over) X(delayed_scan)        \
-    X(wait_delete) X(waits_drop) X(next_fire_of_job) X(read_execution)                         \
-    X(read_execution_logs) X(execution_probe) X(read_job_stats)                                \
+    X(read_logs) X(read_execution_logs) X(list_counts) X(list_probe)                           \
     X(verify_counts) X(verify_states) X(verify_specs) X(verify_parts) X(verify_held)           \
     X(verify_executions)                                                                       \
     X(verify_event_order) X(verify_event_ends) X(verify_open_dependencies)                     \

@@ -1,5 +1,5 @@
 -- Categories, jobs, what jobs depend on; schedules, recurring patterns and what they fired. Columns
--- in the order of pg_catalog_row.c. A time that must be there and is not known is the epoch.
+-- are those of core/plan/catalog_fields.h.
 
 -- The row is ours until the transaction ends: nobody else changes the catalog meanwhile.
 -- name: catalog_lock
@@ -12,17 +12,16 @@ SELECT value::bigint FROM store_info WHERE name = 'catalog_version';
 -- name: categories_all
 SELECT @category@ FROM job_categories c ORDER BY c.id;
 
--- name: category_by_id
-SELECT @category@ FROM job_categories c WHERE c.id = $1;
+-- name: categories_by_id
+SELECT v.n, @category@ FROM unnest($1::uuid[]) WITH ORDINALITY AS v (id, n)
+JOIN job_categories c ON c.id = v.id;
 
 -- name: category_named
 SELECT 1 FROM job_categories WHERE namespace = $2 AND name = $3 AND id <> $1;
 
 -- name: category_put
-INSERT INTO job_categories (id, namespace, name, description, default_priority, default_timeout,
-    default_max_retries, configuration, is_active, created_at, updated_at)
-VALUES ($1, $2, $3, $4, $5, $6, $7, $8::jsonb, $9, coalesce($10, to_timestamp(0)),
-    coalesce($11, to_timestamp(0)))
+INSERT INTO job_categories (@category.names@)
+VALUES (@category.values@)
 ON CONFLICT (id) DO UPDATE SET name = excluded.name, description = excluded.description,
     default_priority = excluded.default_priority, default_timeout = excluded.default_timeout,
     default_max_retries = excluded.default_max_retries, configuration = excluded.configuration,
@@ -35,7 +34,7 @@ SELECT 1 FROM jobs WHERE category_id = $1 AND deleted_at IS NULL LIMIT 1;
 UPDATE jobs SET category_id = NULL WHERE category_id = $1;
 
 -- name: category_delete
-DELETE FROM job_categories WHERE id = $1 RETURNING 1;
+DELETE FROM job_categories WHERE id = $1;
 
 -- name: jobs_by_id
 SELECT v.n, @job@ FROM unnest($1::uuid[]) WITH ORDINALITY AS v (id, n)
@@ -46,11 +45,8 @@ SELECT v.n, @job@ FROM unnest($1::uuid[]) WITH ORDINALITY AS v (id, n)
 JOIN jobs j ON j.id = v.id ORDER BY j.id FOR NO KEY UPDATE OF j;
 
 -- name: job_put
-INSERT INTO jobs (id, namespace, name, description, category_id, task_type, queue, target_service,
-    target_method, payload, priority, max_retries, timeout_seconds, max_concurrent, callback_url,
-    is_active, created_by, created_at, updated_at, deleted_at)
-VALUES ($1, $2, $3, $4, $5, $6, $7, $8, $9, $10, $11, $12, $13, $14, $15, $16, $17,
-    coalesce($18, to_timestamp(0)), coalesce($19, to_timestamp(0)), $20)
+INSERT INTO jobs (@job_put.names@)
+VALUES (@job_put.values@)
 ON CONFLICT (id) DO UPDATE SET name = excluded.name, description = excluded.description,
     category_id = excluded.category_id, task_type = excluded.task_type, queue = excluded.queue,
     target_service = excluded.target_service, target_method = excluded.target_method,
@@ -67,7 +63,7 @@ UPDATE jobs SET last_task_id = $2, last_status = $3, last_ended_at = $4 WHERE id
 SELECT 1 FROM recurring_jobs WHERE template_job_id = $1 LIMIT 1;
 
 -- name: job_delete
-UPDATE jobs SET deleted_at = $2, updated_at = $2 WHERE id = $1 AND deleted_at IS NULL RETURNING 1;
+UPDATE jobs SET deleted_at = $2, updated_at = $2 WHERE id = $1 AND deleted_at IS NULL;
 
 -- name: job_deletes_schedules
 DELETE FROM schedules WHERE job_id = $1;
@@ -83,27 +79,22 @@ SELECT 1 FROM job_dependencies
 WHERE job_id = $2 AND depends_on_job_id = $3 AND dependency_type = $4 AND id <> $1;
 
 -- name: job_dependency_put
-INSERT INTO job_dependencies (id, namespace, job_id, depends_on_job_id, dependency_type,
-    dependency_config, created_at)
-VALUES ($1, $2, $3, $4, $5, $6::jsonb, coalesce($7, to_timestamp(0)))
+INSERT INTO job_dependencies (@job_dependency.names@)
+VALUES (@job_dependency.values@)
 ON CONFLICT (id) DO UPDATE SET job_id = excluded.job_id,
     depends_on_job_id = excluded.depends_on_job_id, dependency_type = excluded.dependency_type,
     dependency_config = excluded.dependency_config;
 
 -- name: job_dependency_delete
-DELETE FROM job_dependencies WHERE id = $1 RETURNING 1;
+DELETE FROM job_dependencies WHERE id = $1;
 
 -- name: schedules_by_id
 SELECT v.n, @schedule@ FROM unnest($1::uuid[]) WITH ORDINALITY AS v (id, n)
 JOIN schedules h ON h.id = v.id;
 
 -- name: schedule_put
-INSERT INTO schedules (id, namespace, job_id, schedule_type, cron_expression, interval_seconds,
-    scheduled_at, timezone, starts_at, ends_at, is_active, misfire, misfire_grace_ms, misfire_cap,
-    overlap, dst, jitter_ms, callback_url, next_fire_at, last_fire_at, error, created_at,
-    updated_at)
-VALUES ($1, $2, $3, $4, $5, $6, $7, $8, $9, $10, $11, $12, $13, $14, $15, $16, $17, $18, $19, $20,
-    $21, coalesce($22, to_timestamp(0)), coalesce($23, to_timestamp(0)))
+INSERT INTO schedules (@schedule.names@)
+VALUES (@schedule.values@)
 ON CONFLICT (id) DO UPDATE SET job_id = excluded.job_id, schedule_type = excluded.schedule_type,
     cron_expression = excluded.cron_expression, interval_seconds = excluded.interval_seconds,
     scheduled_at = excluded.scheduled_at, timezone = excluded.timezone,
@@ -115,7 +106,7 @@ ON CONFLICT (id) DO UPDATE SET job_id = excluded.job_id, schedule_type = exclude
     error = excluded.error, updated_at = excluded.updated_at;
 
 -- name: schedule_delete
-DELETE FROM schedules WHERE id = $1 RETURNING 1;
+DELETE FROM schedules WHERE id = $1;
 
 -- Those that are due, and the first that is not yet. Jobs are looked up one by one: a join might
 -- begin with them.
@@ -148,17 +139,15 @@ SELECT v.n, @recurring@ FROM unnest($1::uuid[]) WITH ORDINALITY AS v (id, n)
 JOIN recurring_jobs r ON r.id = v.id;
 
 -- name: recurring_put
-INSERT INTO recurring_jobs (id, namespace, name, pattern_type, pattern_config, template_job_id,
-    last_generated, next_generation, is_active, error, created_at, updated_at)
-VALUES ($1, $2, $3, $4, $5::jsonb, $6, $7, $8, $9, $10, coalesce($11, to_timestamp(0)),
-    coalesce($12, to_timestamp(0)))
+INSERT INTO recurring_jobs (@recurring.names@)
+VALUES (@recurring.values@)
 ON CONFLICT (id) DO UPDATE SET name = excluded.name, pattern_type = excluded.pattern_type,
     pattern_config = excluded.pattern_config, template_job_id = excluded.template_job_id,
     last_generated = excluded.last_generated, next_generation = excluded.next_generation,
     is_active = excluded.is_active, error = excluded.error, updated_at = excluded.updated_at;
 
 -- name: recurring_delete
-DELETE FROM recurring_jobs WHERE id = $1 RETURNING 1;
+DELETE FROM recurring_jobs WHERE id = $1;
 
 -- name: recurring_due
 (SELECT @recurring@ FROM recurring_jobs r
@@ -184,27 +173,33 @@ RETURNING v.n;
 SELECT @recurring@ FROM recurring_jobs r
 WHERE r.id > coalesce($1, '00000000-0000-0000-0000-000000000000'::uuid) ORDER BY r.id LIMIT $2;
 
--- Rows come back in the order they were given; those that are missing were there.
+-- Gives the places of those that were not there before; of two of the same instant that of the first.
 -- name: schedule_fires
-INSERT INTO schedule_fires (schedule_id, fire_at, task_id)
-SELECT * FROM unnest($1::uuid[], $2::timestamptz[], $3::uuid[])
-ON CONFLICT DO NOTHING RETURNING schedule_id, fire_at;
+WITH given AS (
+        SELECT * FROM unnest($1::uuid[], $2::timestamptz[], $3::uuid[]) WITH ORDINALITY
+            AS v (id, at, task_id, n)),
+    made AS (INSERT INTO schedule_fires (schedule_id, fire_at, task_id)
+        SELECT id, at, task_id FROM given ORDER BY n
+        ON CONFLICT DO NOTHING RETURNING schedule_id, fire_at)
+SELECT min(g.n) FROM given g JOIN made m ON m.schedule_id = g.id AND m.fire_at = g.at GROUP BY g.id, g.at;
 
 -- name: recurring_fires
-INSERT INTO recurring_fires (recurring_job_id, instant, task_id)
-SELECT * FROM unnest($1::uuid[], $2::timestamptz[], $3::uuid[])
-ON CONFLICT DO NOTHING RETURNING recurring_job_id, instant;
+WITH given AS (
+        SELECT * FROM unnest($1::uuid[], $2::timestamptz[], $3::uuid[]) WITH ORDINALITY
+            AS v (id, at, task_id, n)),
+    made AS (INSERT INTO recurring_fires (recurring_job_id, instant, task_id)
+        SELECT id, at, task_id FROM given ORDER BY n
+        ON CONFLICT DO NOTHING RETURNING recurring_job_id, instant)
+SELECT min(g.n) FROM given g JOIN made m ON m.recurring_job_id = g.id AND m.instant = g.at GROUP BY g.id, g.at;
 
 -- Chosen by their time and without waiting for a node that removes the same; removed by their place,
 -- which nobody can change while we hold them, so that no plan can go through the whole table.
 -- name: schedule_fires_prune
-WITH gone AS (DELETE FROM schedule_fires WHERE ctid = ANY (ARRAY(
+DELETE FROM schedule_fires WHERE ctid = ANY (ARRAY(
         SELECT ctid FROM schedule_fires WHERE fire_at < $1
-        ORDER BY fire_at LIMIT $2 FOR UPDATE SKIP LOCKED)) RETURNING 1)
-SELECT count(*)::bigint FROM gone;
+        ORDER BY fire_at LIMIT $2 FOR UPDATE SKIP LOCKED));
 
 -- name: recurring_fires_prune
-WITH gone AS (DELETE FROM recurring_fires WHERE ctid = ANY (ARRAY(
+DELETE FROM recurring_fires WHERE ctid = ANY (ARRAY(
         SELECT ctid FROM recurring_fires WHERE instant < $1
-        ORDER BY instant LIMIT $2 FOR UPDATE SKIP LOCKED)) RETURNING 1)
-SELECT count(*)::bigint FROM gone;
+        ORDER BY instant LIMIT $2 FOR UPDATE SKIP LOCKED));

@@ -56,20 +56,6 @@ FROM task_states s CROSS JOIN LATERAL (
 WHERE s.task = $1 AND s.id = $2 ORDER BY v.seq DESC LIMIT $4;
 
 -- The last one's result is the task's.
--- name: read_executions
-SELECT e.*, (SELECT r.payload FROM task_results r
-    WHERE e.status = 'completed' AND e.execution = s.execution AND r.task_id = s.id),
-    (SELECT p.run_at FROM task_specs p WHERE p.task = s.task)
-FROM task_states s CROSS JOIN LATERAL (
-    SELECT c.execution, c.id, sum(c.bytes) OVER (ORDER BY c.execution DESC) AS bytes
-    FROM (SELECT x.execution, x.id, 1000 + coalesce(octet_length(x.result_data), 0)
-            + coalesce(octet_length(x.error_data), 0) AS bytes
-        FROM execution_rows x WHERE x.task = $1 AND x.execution < $3
-        ORDER BY x.execution DESC LIMIT $4) c) z
-LEFT JOIN LATERAL (SELECT @execution@ FROM execution_rows e
-    WHERE e.execution = z.execution AND e.id = z.id AND z.bytes <= $5 OFFSET 0) e ON true
-WHERE s.task = $1 AND s.id = $2 ORDER BY z.execution DESC;
-
 -- One run after the other, each in its own order: reading ends where the page is full. A run is that
 -- of the row its id leads to: no other row shows its lines as those of another task.
 -- name: read_logs

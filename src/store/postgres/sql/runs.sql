@@ -2,11 +2,9 @@
 -- its history. Where texts can be large, a page adds up the bytes of its rows as in read.sql.
 
 -- name: runs_insert
-INSERT INTO job_runs (task_id, job_id, schedule_id, recurring_job_id, waits_slot, created_at)
-SELECT v.task_id, v.job_id, v.schedule_id, v.recurring_job_id, v.waits_slot,
-    coalesce(v.created_at, to_timestamp(0))
-FROM unnest($1::uuid[], $2::uuid[], $3::uuid[], $4::uuid[], $5::boolean[], $6::timestamptz[])
-    AS v (task_id, job_id, schedule_id, recurring_job_id, waits_slot, created_at)
+INSERT INTO job_runs (@job_run.names@)
+SELECT * FROM unnest($1::uuid[], $2::uuid[], $3::uuid[], $4::uuid[], $5::boolean[],
+    $6::timestamptz[])
 ON CONFLICT (task_id) DO UPDATE SET job_id = excluded.job_id, schedule_id = excluded.schedule_id,
     recurring_job_id = excluded.recurring_job_id, waits_slot = excluded.waits_slot,
     created_at = excluded.created_at;
@@ -18,16 +16,13 @@ UPDATE job_runs SET waits_slot = $2 WHERE task_id = $1;
 DELETE FROM job_runs WHERE task_id = $1;
 
 -- name: runs_of_job
-SELECT task_id, job_id, schedule_id, recurring_job_id, waits_slot, created_at
-FROM job_runs WHERE job_id = $1 ORDER BY created_at, task_id LIMIT $2;
+SELECT @job_run.names@ FROM job_runs WHERE job_id = $1 ORDER BY created_at, task_id LIMIT $2;
 
 -- name: runs_of_schedule
-SELECT task_id, job_id, schedule_id, recurring_job_id, waits_slot, created_at
-FROM job_runs WHERE schedule_id = $1 ORDER BY created_at, task_id LIMIT $2;
+SELECT @job_run.names@ FROM job_runs WHERE schedule_id = $1 ORDER BY created_at, task_id LIMIT $2;
 
 -- name: runs_of_recurring
-SELECT task_id, job_id, schedule_id, recurring_job_id, waits_slot, created_at
-FROM job_runs WHERE recurring_job_id = $1 ORDER BY created_at, task_id LIMIT $2;
+SELECT @job_run.names@ FROM job_runs WHERE recurring_job_id = $1 ORDER BY created_at, task_id LIMIT $2;
 
 -- Counted no further than the limit.
 -- name: runs_count_job
@@ -43,15 +38,13 @@ SELECT (SELECT count(*) FROM (SELECT FROM job_runs
         WHERE schedule_id = $1 AND waits_slot LIMIT $2) w)::bigint;
 
 -- name: runs_waiting
-SELECT task_id, job_id, schedule_id, recurring_job_id, waits_slot, created_at
-FROM job_runs WHERE job_id = $1 AND waits_slot AND (created_at, task_id)
+SELECT @job_run.names@ FROM job_runs WHERE job_id = $1 AND waits_slot AND (created_at, task_id)
     > (coalesce($2, '-infinity'::timestamptz),
         coalesce($3, '00000000-0000-0000-0000-000000000000'::uuid))
 ORDER BY created_at, task_id LIMIT $4;
 
 -- name: runs_waiting_of_schedule
-SELECT task_id, job_id, schedule_id, recurring_job_id, waits_slot, created_at
-FROM job_runs WHERE schedule_id = $1 AND waits_slot AND (created_at, task_id)
+SELECT @job_run.names@ FROM job_runs WHERE schedule_id = $1 AND waits_slot AND (created_at, task_id)
     > (coalesce($2, '-infinity'::timestamptz),
         coalesce($3, '00000000-0000-0000-0000-000000000000'::uuid))
 ORDER BY created_at, task_id LIMIT $4;
@@ -69,11 +62,11 @@ WITH RECURSIVE found (job_id) AS (
 SELECT job_id FROM found WHERE job_id IS NOT NULL LIMIT $2;
 
 -- name: waits_insert
-INSERT INTO job_waits (task_id, depends_on_job_id, dependency_type)
+INSERT INTO job_waits (@job_wait.names@)
 SELECT * FROM unnest($1::uuid[], $2::uuid[], $3::text[]) ON CONFLICT DO NOTHING;
 
 -- name: waits_of_job
-SELECT task_id, depends_on_job_id, dependency_type FROM job_waits
+SELECT @job_wait.names@ FROM job_waits
 WHERE depends_on_job_id = $1 AND NOT is_over AND (task_id, dependency_type)
     > (coalesce($2, '00000000-0000-0000-0000-000000000000'::uuid), coalesce($3, ''))
 ORDER BY task_id, dependency_type LIMIT $4;
@@ -88,7 +81,7 @@ UPDATE job_waits SET is_over = true
 WHERE task_id IN (SELECT r.task_id FROM job_runs r WHERE r.job_id = $1) AND NOT is_over;
 
 -- name: waits_over
-SELECT task_id, depends_on_job_id, dependency_type FROM job_waits
+SELECT @job_wait.names@ FROM job_waits
 WHERE is_over ORDER BY task_id LIMIT $1;
 
 -- Delayed by the wall clock, from the earliest on: those with this state are marked.
@@ -100,27 +93,24 @@ SELECT s.id, r.scheduled_at, r.task, s.state = $4::text FROM (
 JOIN task_states s ON s.task = r.task ORDER BY r.scheduled_at, r.task;
 
 -- name: waits_delete
-WITH gone AS (DELETE FROM job_waits w
-    USING unnest($1::uuid[], $2::uuid[], $3::text[])
-        AS v (task_id, depends_on_job_id, dependency_type)
-    WHERE w.task_id = v.task_id AND w.depends_on_job_id = v.depends_on_job_id
-        AND w.dependency_type = v.dependency_type RETURNING 1)
-SELECT count(*)::bigint FROM gone;
+DELETE FROM job_waits w
+USING unnest($1::uuid[], $2::uuid[], $3::text[]) AS v (@job_wait.names@)
+WHERE w.task_id = v.task_id AND w.depends_on_job_id = v.depends_on_job_id
+    AND w.dependency_type = v.dependency_type;
 
 -- name: waits_drop
-WITH gone AS (DELETE FROM job_waits WHERE task_id = $1 RETURNING 1)
-SELECT count(*)::bigint FROM gone;
+DELETE FROM job_waits WHERE task_id = $1;
 
 -- name: delete_runs
 WITH waits AS (DELETE FROM job_waits WHERE task_id = ANY ($1::uuid[]))
 DELETE FROM job_runs WHERE task_id = ANY ($1::uuid[]);
 
--- Lists: $1 namespace, $2 name or other text, $3 job, $4 category, $5 active (-1 = any), $6 before
+-- Lists: $1 namespace, $2 name or other text, $3 job, $4 category, $5 active, $6 before
 -- this id, $7 limit; then what only one of them has. Not each of them looks at all.
 -- name: list_categories
 SELECT @category@ FROM job_categories c
 WHERE ($1 IS NULL OR c.namespace = $1) AND ($2 IS NULL OR c.name = $2)
-    AND ($5 < 0 OR c.is_active = ($5 = 1)) AND ($6 IS NULL OR c.id < $6)
+    AND ($5 IS NULL OR c.is_active = ($5 = 1)) AND ($6 IS NULL OR c.id < $6)
 ORDER BY c.id DESC LIMIT $7;
 
 -- name: list_jobs
@@ -131,9 +121,10 @@ SELECT j.* FROM (
         FROM jobs x
         WHERE ($1 IS NULL OR x.namespace = $1) AND ($2 IS NULL OR x.name = $2)
             AND ($3 IS NULL OR x.id = $3)
-            AND ($4 IS NULL OR x.category_id = $4 OR ($10 AND x.category_id IS NULL))
-            AND ($5 < 0 OR x.is_active = ($5 = 1)) AND ($6 IS NULL OR x.id < $6)
-            AND ($8 OR x.deleted_at IS NULL)
+            AND ($4 IS NULL OR x.category_id = $4)
+            AND ($10 IS NULL OR x.category_id = $10 OR x.category_id IS NULL)
+            AND ($5 IS NULL OR x.is_active = ($5 = 1)) AND ($6 IS NULL OR x.id < $6)
+            AND (NOT $8 OR x.deleted_at IS NULL)
         ORDER BY x.id DESC LIMIT $7) f) z
 LEFT JOIN LATERAL (SELECT @job@ FROM jobs j WHERE j.id = z.id AND z.bytes <= $9 OFFSET 0) j ON true
 ORDER BY z.id DESC;
@@ -142,7 +133,7 @@ ORDER BY z.id DESC;
 SELECT @schedule@ FROM schedules h
 WHERE ($1 IS NULL OR h.namespace = $1) AND ($2 IS NULL OR h.schedule_type = $2)
     AND ($3 IS NULL OR h.job_id = $3)
-    AND ($5 < 0 OR h.is_active = ($5 = 1)) AND ($6 IS NULL OR h.id < $6)
+    AND ($5 IS NULL OR h.is_active = ($5 = 1)) AND ($6 IS NULL OR h.id < $6)
     AND (NOT $8 OR h.error IS NOT NULL) AND ($9 IS NULL OR h.next_fire_at < $9)
 ORDER BY h.id DESC LIMIT $7;
 
@@ -150,7 +141,7 @@ ORDER BY h.id DESC LIMIT $7;
 SELECT @recurring@ FROM recurring_jobs r
 WHERE ($1 IS NULL OR r.namespace = $1) AND ($2 IS NULL OR r.name = $2)
     AND ($3 IS NULL OR r.template_job_id = $3)
-    AND ($5 < 0 OR r.is_active = ($5 = 1)) AND ($6 IS NULL OR r.id < $6)
+    AND ($5 IS NULL OR r.is_active = ($5 = 1)) AND ($6 IS NULL OR r.id < $6)
     AND (NOT $8 OR r.error IS NOT NULL) AND ($9 IS NULL OR r.next_generation < $9)
 ORDER BY r.id DESC LIMIT $7;
 
@@ -162,20 +153,34 @@ WHERE ($1 IS NULL OR d.namespace = $1)
 ORDER BY d.id DESC LIMIT $7;
 
 -- name: next_fires
-SELECT least(
+SELECT v.n, least(
     (SELECT min(h.next_fire_at) FROM schedules h WHERE h.job_id = v.id AND h.is_active),
     (SELECT min(r.next_generation) FROM recurring_jobs r
         WHERE r.template_job_id = v.id AND r.is_active))
-FROM unnest($1::uuid[]) WITH ORDINALITY AS v (id, n) ORDER BY v.n;
+FROM unnest($1::uuid[]) WITH ORDINALITY AS v (id, n);
 
 -- name: job_of_schedule
 SELECT job_id FROM schedules WHERE id = $1;
 
+-- name: read_executions
+SELECT e.*, s.id, (SELECT p.run_at FROM task_specs p WHERE p.task = s.task),
+    (SELECT r.payload FROM task_results r
+        WHERE e.status = 'completed' AND e.execution = s.execution AND r.task_id = s.id)
+FROM task_states s CROSS JOIN LATERAL (
+    SELECT c.execution, c.id, sum(c.bytes) OVER (ORDER BY c.execution DESC) AS bytes
+    FROM (SELECT x.execution, x.id, 1000 + coalesce(octet_length(x.result_data), 0)
+            + coalesce(octet_length(x.error_data), 0) AS bytes
+        FROM execution_rows x WHERE x.task = $1 AND x.execution < $3
+        ORDER BY x.execution DESC LIMIT $4) c) z
+LEFT JOIN LATERAL (SELECT @execution@ FROM execution_rows e
+    WHERE e.execution = z.execution AND e.id = z.id AND z.bytes <= $5 OFFSET 0) e ON true
+WHERE s.task = $1 AND s.id = $2 ORDER BY z.execution DESC;
+
 -- The last one's result is the task's.
 -- name: read_execution
-SELECT @execution@, s.id, CASE WHEN e.status = 'completed' AND e.execution = s.execution THEN
-    (SELECT r.payload FROM task_results r WHERE r.task_id = s.id) END,
-    (SELECT p.run_at FROM task_specs p WHERE p.task = s.task)
+SELECT @execution@, s.id, (SELECT p.run_at FROM task_specs p WHERE p.task = s.task),
+    CASE WHEN e.status = 'completed' AND e.execution = s.execution THEN
+        (SELECT r.payload FROM task_results r WHERE r.task_id = s.id) END
 FROM execution_rows e JOIN task_states s ON s.task = e.task
 WHERE e.execution = $1 AND e.id = $2;
 
@@ -183,7 +188,7 @@ WHERE e.execution = $1 AND e.id = $2;
 -- $7 first key, $8 end of the keys, $9 limit, $10 bytes. Ids carry the time, so that months without
 -- such rows are not looked at.
 -- name: list_executions
-SELECT e.*, t.id, t.payload, t.run_at FROM (
+SELECT e.*, t.id, t.run_at, t.payload FROM (
     SELECT c.execution, c.id, c.task, sum(c.bytes) OVER (ORDER BY c.execution DESC) AS bytes
     FROM (SELECT x.execution, x.id, x.task, 1000 + coalesce(octet_length(x.result_data), 0)
             + coalesce(octet_length(x.error_data), 0)

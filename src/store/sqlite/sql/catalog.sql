@@ -1,5 +1,5 @@
 -- Categories, jobs, what jobs depend on; schedules, recurring patterns and what they fired. Columns
--- in the order of sqlite_catalog_row.c.
+-- are those of core/plan/catalog_fields.h.
 
 -- name: catalog_lock
 INSERT INTO store_info (name, value) VALUES ('catalog_version', '1')
@@ -11,16 +11,15 @@ SELECT CAST(value AS INTEGER) FROM store_info WHERE name = 'catalog_version';
 -- name: categories_all
 SELECT @category@ FROM job_categories c ORDER BY c.id;
 
--- name: category_by_id
-SELECT @category@ FROM job_categories c WHERE c.id = ?1;
+-- name: categories_by_id
+SELECT 1, @category@ FROM job_categories c WHERE c.id = ?1;
 
 -- name: category_named
 SELECT 1 FROM job_categories WHERE namespace = ?2 AND name = ?3 AND id <> ?1;
 
 -- name: category_put
-INSERT INTO job_categories (id, namespace, name, description, default_priority, default_timeout,
-    default_max_retries, configuration, is_active, created_at, updated_at)
-VALUES (?1, ?2, ?3, ?4, ?5, ?6, ?7, ?8, ?9, ?10, ?11)
+INSERT INTO job_categories (@category.names@)
+VALUES (@category.values@)
 ON CONFLICT (id) DO UPDATE SET name = excluded.name, description = excluded.description,
     default_priority = excluded.default_priority, default_timeout = excluded.default_timeout,
     default_max_retries = excluded.default_max_retries, configuration = excluded.configuration,
@@ -35,14 +34,12 @@ UPDATE jobs SET category_id = NULL WHERE category_id = ?1;
 -- name: category_delete
 DELETE FROM job_categories WHERE id = ?1;
 
--- name: job_by_id
-SELECT @job@ FROM jobs j WHERE j.id = ?1;
+-- name: jobs_by_id
+SELECT 1, @job@ FROM jobs j WHERE j.id = ?1;
 
 -- name: job_put
-INSERT INTO jobs (id, namespace, name, description, category_id, task_type, queue, target_service,
-    target_method, payload, priority, max_retries, timeout_seconds, max_concurrent, callback_url,
-    is_active, created_by, created_at, updated_at, deleted_at)
-VALUES (?1, ?2, ?3, ?4, ?5, ?6, ?7, ?8, ?9, ?10, ?11, ?12, ?13, ?14, ?15, ?16, ?17, ?18, ?19, ?20)
+INSERT INTO jobs (@job_put.names@)
+VALUES (@job_put.values@)
 ON CONFLICT (id) DO UPDATE SET name = excluded.name, description = excluded.description,
     category_id = excluded.category_id, task_type = excluded.task_type, queue = excluded.queue,
     target_service = excluded.target_service, target_method = excluded.target_method,
@@ -75,9 +72,8 @@ SELECT 1 FROM job_dependencies
 WHERE job_id = ?2 AND depends_on_job_id = ?3 AND dependency_type = ?4 AND id <> ?1;
 
 -- name: job_dependency_put
-INSERT INTO job_dependencies (id, namespace, job_id, depends_on_job_id, dependency_type,
-    dependency_config, created_at)
-VALUES (?1, ?2, ?3, ?4, ?5, ?6, ?7)
+INSERT INTO job_dependencies (@job_dependency.names@)
+VALUES (@job_dependency.values@)
 ON CONFLICT (id) DO UPDATE SET job_id = excluded.job_id,
     depends_on_job_id = excluded.depends_on_job_id, dependency_type = excluded.dependency_type,
     dependency_config = excluded.dependency_config;
@@ -85,16 +81,12 @@ ON CONFLICT (id) DO UPDATE SET job_id = excluded.job_id,
 -- name: job_dependency_delete
 DELETE FROM job_dependencies WHERE id = ?1;
 
--- name: schedule_by_id
-SELECT @schedule@ FROM schedules h WHERE h.id = ?1;
+-- name: schedules_by_id
+SELECT 1, @schedule@ FROM schedules h WHERE h.id = ?1;
 
 -- name: schedule_put
-INSERT INTO schedules (id, namespace, job_id, schedule_type, cron_expression, interval_seconds,
-    scheduled_at, timezone, starts_at, ends_at, is_active, misfire, misfire_grace_ms, misfire_cap,
-    overlap, dst, jitter_ms, callback_url, next_fire_at, last_fire_at, error, created_at,
-    updated_at)
-VALUES (?1, ?2, ?3, ?4, ?5, ?6, ?7, ?8, ?9, ?10, ?11, ?12, ?13, ?14, ?15, ?16, ?17, ?18, ?19, ?20,
-    ?21, ?22, ?23)
+INSERT INTO schedules (@schedule.names@)
+VALUES (@schedule.values@)
 ON CONFLICT (id) DO UPDATE SET job_id = excluded.job_id, schedule_type = excluded.schedule_type,
     cron_expression = excluded.cron_expression, interval_seconds = excluded.interval_seconds,
     scheduled_at = excluded.scheduled_at, timezone = excluded.timezone,
@@ -108,18 +100,19 @@ ON CONFLICT (id) DO UPDATE SET job_id = excluded.job_id, schedule_type = exclude
 -- name: schedule_delete
 DELETE FROM schedules WHERE id = ?1;
 
+-- Those that are due, and the first that is not yet.
 -- name: schedules_due
-SELECT @schedule@ FROM schedules h INDEXED BY schedules_next CROSS JOIN jobs j ON j.id = h.job_id
-WHERE h.is_active = 1 AND h.next_fire_at <= ?1 AND j.deleted_at IS NULL
-ORDER BY h.next_fire_at LIMIT ?2;
+SELECT * FROM (SELECT @schedule@ FROM schedules h INDEXED BY schedules_next
+    CROSS JOIN jobs j ON j.id = h.job_id
+    WHERE h.is_active = 1 AND h.next_fire_at <= ?1 AND j.deleted_at IS NULL
+    ORDER BY h.next_fire_at LIMIT ?2)
+UNION ALL
+SELECT * FROM (SELECT @schedule@ FROM schedules h INDEXED BY schedules_next
+    CROSS JOIN jobs j ON j.id = h.job_id
+    WHERE h.is_active = 1 AND h.next_fire_at > ?1 AND j.deleted_at IS NULL
+    ORDER BY h.next_fire_at LIMIT 1);
 
--- name: schedules_next
-SELECT h.next_fire_at FROM schedules h INDEXED BY schedules_next
-CROSS JOIN jobs j ON j.id = h.job_id
-WHERE h.is_active = 1 AND h.next_fire_at > ?1 AND j.deleted_at IS NULL
-ORDER BY h.next_fire_at LIMIT 1;
-
--- name: schedule_step
+-- name: schedules_step
 UPDATE schedules SET next_fire_at = ?3, last_fire_at = coalesce(?4, last_fire_at), error = ?5
 WHERE id = ?1 AND next_fire_at IS ?2;
 
@@ -127,12 +120,11 @@ WHERE id = ?1 AND next_fire_at IS ?2;
 SELECT @schedule@ FROM schedules h WHERE h.id > coalesce(?1, x'') ORDER BY h.id LIMIT ?2;
 
 -- name: recurring_by_id
-SELECT @recurring@ FROM recurring_jobs r WHERE r.id = ?1;
+SELECT 1, @recurring@ FROM recurring_jobs r WHERE r.id = ?1;
 
 -- name: recurring_put
-INSERT INTO recurring_jobs (id, namespace, name, pattern_type, pattern_config, template_job_id,
-    last_generated, next_generation, is_active, error, created_at, updated_at)
-VALUES (?1, ?2, ?3, ?4, ?5, ?6, ?7, ?8, ?9, ?10, ?11, ?12)
+INSERT INTO recurring_jobs (@recurring.names@)
+VALUES (@recurring.values@)
 ON CONFLICT (id) DO UPDATE SET name = excluded.name, pattern_type = excluded.pattern_type,
     pattern_config = excluded.pattern_config, template_job_id = excluded.template_job_id,
     last_generated = excluded.last_generated, next_generation = excluded.next_generation,
@@ -142,16 +134,15 @@ ON CONFLICT (id) DO UPDATE SET name = excluded.name, pattern_type = excluded.pat
 DELETE FROM recurring_jobs WHERE id = ?1;
 
 -- name: recurring_due
-SELECT @recurring@ FROM recurring_jobs r INDEXED BY recurring_jobs_next
-CROSS JOIN jobs j ON j.id = r.template_job_id
-WHERE r.is_active = 1 AND r.next_generation <= ?1 AND j.deleted_at IS NULL
-ORDER BY r.next_generation LIMIT ?2;
-
--- name: recurring_next
-SELECT r.next_generation FROM recurring_jobs r INDEXED BY recurring_jobs_next
-CROSS JOIN jobs j ON j.id = r.template_job_id
-WHERE r.is_active = 1 AND r.next_generation > ?1 AND j.deleted_at IS NULL
-ORDER BY r.next_generation LIMIT 1;
+SELECT * FROM (SELECT @recurring@ FROM recurring_jobs r INDEXED BY recurring_jobs_next
+    CROSS JOIN jobs j ON j.id = r.template_job_id
+    WHERE r.is_active = 1 AND r.next_generation <= ?1 AND j.deleted_at IS NULL
+    ORDER BY r.next_generation LIMIT ?2)
+UNION ALL
+SELECT * FROM (SELECT @recurring@ FROM recurring_jobs r INDEXED BY recurring_jobs_next
+    CROSS JOIN jobs j ON j.id = r.template_job_id
+    WHERE r.is_active = 1 AND r.next_generation > ?1 AND j.deleted_at IS NULL
+    ORDER BY r.next_generation LIMIT 1);
 
 -- name: recurring_step
 UPDATE recurring_jobs SET next_generation = ?3, last_generated = coalesce(?4, last_generated),
@@ -161,10 +152,10 @@ WHERE id = ?1 AND next_generation IS ?2;
 -- name: recurring_scan
 SELECT @recurring@ FROM recurring_jobs r WHERE r.id > coalesce(?1, x'') ORDER BY r.id LIMIT ?2;
 
--- name: schedule_fire
+-- name: schedule_fires
 INSERT OR IGNORE INTO schedule_fires (schedule_id, fire_at, task_id) VALUES (?1, ?2, ?3);
 
--- name: recurring_fire
+-- name: recurring_fires
 INSERT OR IGNORE INTO recurring_fires (recurring_job_id, instant, task_id) VALUES (?1, ?2, ?3);
 
 -- name: schedule_fires_prune

@@ -56,13 +56,6 @@ SELECT id, seq, status, state, detail, actor, created_at FROM (
     WHERE p.task = ?1 AND p.opened IS NOT NULL AND ?2 > 1)
 ORDER BY seq DESC LIMIT ?3;
 
--- name: read_executions
-SELECT @execution@, CASE WHEN e.status = 'completed' AND e.execution = s.execution THEN
-    (SELECT r.payload FROM task_results r WHERE r.task_id = s.id) END,
-    (SELECT o.run_at FROM task_options o WHERE o.task = e.task)
-FROM execution_rows e JOIN task_states s ON s.task = e.task
-WHERE e.task = ?1 AND e.execution < ?2 ORDER BY e.execution DESC LIMIT ?3;
-
 -- A run is that of the row its id leads to: no other row shows its lines as those of another task.
 -- name: read_logs
 SELECT g.id, g.execution_id, g.seq, g.log_level, g.message, g.context, g.logged_at, g.chain_hash,
