@@ -50,8 +50,8 @@ struct log_run {
 
 struct log_verbs {
     /* Chains that went on since their last record, or whose execution has ended since, each at its
-     * newest line; lines: how many came in all, part.lines: with the last note. Oldest execution
-     * first. Their notes are removed. */
+     * newest line; lines: how many came in all by the notes that count (log_note_lines),
+     * part.lines: with the last note. Oldest execution first. Their notes are removed. */
     int (*heads_take)(struct store *store, uint32_t limit, struct arena *arena,
                       struct log_note **notes, int64_t **lines, uint32_t *count, struct err *err);
     /* Notes of what is in a record by now. */
@@ -125,6 +125,8 @@ int log_chains_fit(struct store *store, const struct log_range *ranges, uint32_t
 /* They may go now. -ERR_MEMORY. */
 int log_checked_add(struct store *store, const struct uuid *execution_id);
 bool log_is_checked(const struct store *store, const struct uuid *execution_id);
+/* How many lines came with a note: none by one that was not made with the key. */
+int64_t log_note_lines(struct store *store, const struct log_note *note);
 /* Fills note.mac; no code where there is no key. -ERR_MEMORY. */
 int log_note_seal(struct store *store, struct log_note *note);
 

@@ -49,6 +49,16 @@ bool log_may_go(struct store *store, const struct log_last *last, int64_t before
     return log_checked_add(store, &last->execution_id) == 0;
 }
 
+int64_t log_note_lines(struct store *store, const struct log_note *note)
+{
+    if (note->part.lines <= 0 || note->part.lines > note->part.head.seq)
+        return 0;
+    if (!store->log_mac || logmac_good(store->log_mac, note))
+        return note->part.lines;
+    doubt(store, &note->part.head.execution_id, "a note of its lines does not count");
+    return 0;
+}
+
 int log_note_seal(struct store *store, struct log_note *note)
 {
     note->mac[0] = '\0';

@@ -279,6 +279,7 @@ class Case:
             shutil.copy(os.path.join(stand.folder, name), self.folder)
         self.statements = []
         self.deleted = []  # tasks that a user deletes while it is served, not knowing
+        self.finished = []  # runs under way that then end, and whose tasks are deleted
         self.load()
 
     def close(self):

@@ -182,16 +182,25 @@ def change_beside(case, execution, rng):
 
 
 def change_correlation(case, execution, rng):
-    case.put(f"UPDATE {case.dialect.specs} SET correlation_id = 'order-2' WHERE task = (SELECT task "
-             f"FROM task_states WHERE id = {case.uid(case.tasks[execution])})",
-             "UPDATE execution_rows SET correlation_id = 'order-2' WHERE id = "
-             f"{case.uid(execution)}")
+    """Who reads the logs of a task sees its own, who reads those of the run what is in its row."""
+    of_task = (f"UPDATE {case.dialect.specs} SET correlation_id = 'order-2' WHERE task = (SELECT task "
+               f"FROM task_states WHERE id = {case.uid(case.tasks[execution])})")
+    of_run = f"UPDATE execution_rows SET correlation_id = 'order-2' WHERE id = {case.uid(execution)}"
+    case.put(*rng.choice(((of_task,), (of_run,), (of_task, of_run))))
 
 
 def change_line_id(case, execution, rng):
     seq = rng.choice(case.runs[execution])[0]
     case.put(f"UPDATE execution_logs SET id = {case.uid(rng.randbytes(16).hex())} WHERE "
              f"{case.where(execution)} AND seq = {seq}")
+
+
+def note_of_nothing(case, execution, rng):
+    """Numbers that no record can say: what stands behind it there is not to be read."""
+    case.put("INSERT INTO log_heads (execution_id, seq, chain_hash, lines) VALUES "
+             f"({case.uid(execution)}, {-rng.randint(1, 2 ** 40)}, '{'00' * 32}', "
+             f"{rng.choice((-100, 1, 2 ** 62))})")
+    return False
 
 
 def other_task(case, execution, rng):
@@ -226,12 +235,18 @@ def set_back_held(case, execution, rng):
     case.note(execution, earlier[1], earlier[2], earlier[3], earlier[6], earlier[7], earlier[8])
 
 
-ON_ENDED = (append_old, append_backdated, append_and_wait, append_without_note, append_without_hash, change,
+def set_back_and_end(case, execution, rng):
+    """It goes on from there, ends, and its task is deleted: the cut is over other lines."""
+    set_back_held(case, execution, rng)
+    case.finished.append(execution)
+
+
+ON_ENDED = (note_of_nothing, append_old, append_backdated, append_and_wait, append_without_note, append_without_hash, change,
             change_time, remove_one, remove_tail, remove_all, reorder, remove_hashes, remove_note,
             reopen, empty, age_task, age_task_and_lines, age_note, age_clock,
             short_type, other_task, change_beside, change_correlation, change_line_id)
 ON_SILENT = (lines_of_silent,)
-ON_HELD = (follow_held, set_back_held)
+ON_HELD = (follow_held, set_back_held, set_back_and_end)
 MAY_WAIT = ("lines_of_silent", "follow_held")
 
 
@@ -357,7 +372,17 @@ def goes_on(case, first=lambda: None):
         for task in case.stand.held:
             client.report("worker-1", {"op": "log", "task_id": task["id"], "level": "INFO",
                                        "lease_token": task["lease_token"], "message": "and on"})
+        for execution in case.finished:
+            finish(case, client, execution)
     return during
+
+
+def finish(case, client, execution):
+    """After a record of its last lines."""
+    task = next(held for held in case.stand.held if uuid.UUID(held["id"]).hex == case.tasks[execution])
+    harness.wait_until(lambda: case.stand.settled(case.store), what="a record")
+    client.complete("worker-1", task)
+    client.expect(204, "DELETE", f"/v1/tasks/{task['id']}")
 
 
 def choose(case, rng):

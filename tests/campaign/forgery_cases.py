@@ -2,6 +2,7 @@
 (F-J5, F-J8, D9): added lines are never believed, lines made old stay. The same on every store; a
 class of tests names the dialect."""
 import json
+import pathlib
 import random
 import uuid
 from unittest import mock
@@ -283,6 +284,89 @@ class ForgeryCases:
         case.serve(forgeries.goes_on(case), retention=False, config="")
         self.assertEqual(case.rows(f"SELECT 1 AS one FROM execution_logs WHERE {where}"), [])
         self.assert_named(case, execution, "after its lines are gone")
+
+    def test_f_j8_a_run_that_was_set_back_is_named_when_its_lines_are_gone(self):
+        """Other lines took the numbers of those that a record had named; then its task is deleted."""
+        case = self.case()
+        execution = case.held[0]
+        forgeries.set_back_and_end(case, execution, self.rng)
+        case.apply()
+        case.serve(forgeries.goes_on(case), retention=False, config="")
+        self.assertEqual(case.rows(f"SELECT 1 AS one FROM execution_logs WHERE {case.where(execution)}"),
+                         [])
+        self.assert_named(case, execution)
+
+    def test_f_j5_no_forged_note_makes_a_record_that_cannot_be_read(self):
+        """With numbers below none, beside a good note: the sums of a run, or what stands behind it."""
+        case = self.case()
+        first = min(case.held)
+        forgeries.note_of_nothing(case, case.ended[0], self.rng)
+        case.put("INSERT INTO log_heads (execution_id, seq, chain_hash, lines) VALUES "
+                 f"({case.uid(first)}, 0, '{'00' * 32}', -100)")
+        case.apply()
+
+        def end_all(client):
+            for task in self.stand.held:
+                client.complete("worker-1", task)
+            harness.wait_until(lambda: case.rows("SELECT count(*) AS n FROM log_heads WHERE closed = "
+                                                 "''") == [[0]], what="the end of all runs")
+        case.serve(end_all, retention=False, config="")
+        items = [item for text, in case.rows("SELECT record FROM log_anchors")
+                 for item in json.loads(text)["items"]]
+        self.assertEqual([item for item in items if item[1] < 0 or (len(item) > 3 and item[3] < 0)], [])
+        self.assert_named(case, case.ended[0])  # the note was refused
+        last = max(case.held)
+        forgeries.remove_all(case, last, self.rng)
+        case.apply()
+        self.assert_named(case, last)
+
+    def test_f_j7_no_row_of_others_gets_into_the_anchor_file(self):
+        """A copy of a good record under a serial far ahead: what comes is below it."""
+        case = self.case()
+        columns = "record, record_hash, signature, created_at"
+        anchor = pathlib.Path(case.folder, "anchor")
+
+        def last_serial():
+            return json.loads(anchor.read_text().splitlines()[-1])["record"]["serial"]
+
+        def strike(client):
+            before = anchor.read_text()
+            case.put(f"INSERT INTO log_anchors (serial, {columns}) SELECT 1000000, {columns} FROM "
+                     "log_anchors ORDER BY serial DESC LIMIT 1")
+            case.apply()
+            harness.wait_until(lambda: "log.foreign_records" in client.server.log(), what="a look")
+            self.assertEqual(anchor.read_text(), before)
+            case.put("DELETE FROM log_anchors WHERE serial = 1000000")
+            case.apply()
+            for task in self.stand.held:
+                client.say(task, "INFO", "and on")
+            harness.wait_until(lambda: self.stand.settled(case.store) and [[last_serial()]] == case.rows(
+                "SELECT max(serial) AS serial FROM log_anchors"), what="records in the file")
+        case.serve(strike, retention=False, config="")
+        self.assertTrue(case.verify()["ok"])
+
+    def test_d9_a_damaged_record_does_not_make_the_store_one_from_before(self):
+        """With another name of the key, and without lines for the moment of a start."""
+        case = self.case()
+        serial, signature, name = case.rows(
+            "SELECT a.serial, a.signature, i.value FROM log_anchors a, store_info i WHERE i.name = "
+            "'log_public_key' ORDER BY a.serial DESC LIMIT 1")[0]
+        case.put("CREATE TABLE away AS SELECT * FROM execution_logs", "DELETE FROM execution_logs",
+                 f"UPDATE log_anchors SET signature = '{'ab' * 64}' WHERE serial = {serial}",
+                 f"UPDATE store_info SET value = '{'cd' * 32}' WHERE name = 'log_public_key'")
+        case.apply()
+
+        log = case.serve(lambda client: client.logged("late", 2, self.rng), retention=False, config="")
+        self.assertIn("log.foreign_records", log)
+        case.put("INSERT INTO execution_logs SELECT * FROM away", "DROP TABLE away",
+                 f"UPDATE log_anchors SET signature = '{signature}' WHERE serial = {serial}",
+                 f"UPDATE store_info SET value = '{name}' WHERE name = 'log_public_key'")
+        case.apply()
+        report = case.verify()
+        self.assertFalse(report["ok"])
+        self.assertNotIn("log lines from before the key", report["checked"])
+        begins = {json.loads(text)["begin"] for text, in case.rows("SELECT record FROM log_anchors")}
+        self.assertEqual(begins, {1})
 
     def test_f_j5_random_attacks_are_found(self):
         row = {"attacks": 0, "found": 0, "untouched": 0, "kinds": {}, "findings": []}

@@ -1,9 +1,11 @@
 """Logs of an SQLite store that an attacker without the key writes to (F-J5, F-J8, D9): see
 tests/campaign/forgery_cases.py."""
+import contextlib
 import json
 import os
 import pathlib
 import shutil
+import sqlite3
 import sys
 import unittest
 import uuid
@@ -90,6 +92,39 @@ class LogForgery(ForgeryCases, unittest.TestCase):
         os.replace(wal + ".copy", wal)
         harness.wait_until(lambda: server.process.poll() is not None, what="the end of the server")
         self.assertIn("-wal' was deleted or replaced while in use", server.log())
+
+    def test_f_j5_a_server_reads_the_pages_that_others_read(self):
+        """A copy of the table takes its place, under the number by which SQLite knows the schema."""
+        case = self.case()
+        execution = case.ended[0]
+        path = f"/v1/tasks/{uuid.UUID(case.tasks[execution])}/logs"
+
+        def swap():
+            with contextlib.closing(sqlite3.connect(case.store, timeout=60, isolation_level=None)) as db:
+                made, = db.execute("SELECT sql FROM sqlite_master WHERE name = 'execution_logs'").fetchone()
+                db.execute("BEGIN IMMEDIATE")
+                db.execute(made.replace("execution_logs", "mine", 1))
+                db.execute("INSERT INTO mine SELECT * FROM execution_logs")
+                db.execute("COMMIT")
+                roots = dict(db.execute("SELECT name, rootpage FROM sqlite_master WHERE name IN "
+                                        "('execution_logs', 'mine')"))
+                db.execute("PRAGMA writable_schema = ON")
+                db.execute("BEGIN IMMEDIATE")
+                for name, other in (("execution_logs", "mine"), ("mine", "execution_logs")):
+                    db.execute("UPDATE sqlite_master SET rootpage = ? WHERE name = ?", (roots[other], name))
+                db.execute("COMMIT")
+            case.dialect.run(case.store, [f"UPDATE mine SET message = 'forged' WHERE {case.where(execution)}"])
+
+        def strike(client):
+            shown = [line["message"] for line in client.expect(200, "GET", path)["items"]]
+            swap()
+            for task in self.stand.held:  # whoever writes sees that the store was changed
+                client.say(task, "INFO", "and on")
+            for _ in range(20):  # whichever connection reads
+                self.assertEqual([line["message"] for line in client.expect(200, "GET", path)["items"]],
+                                 shown)
+        case.serve(strike, retention=False, config="")
+        self.assertTrue(case.verify()["ok"])
 
 
 if __name__ == "__main__":

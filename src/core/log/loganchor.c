@@ -1,7 +1,8 @@
 /* Records as JSON: {"serial":7,"previous":HASH,"at":TIME,"kind":"heads","lines":N,"key":KEY,
  * "items":[[EXECUTION,SEQ,HASH,LINES],...]}; behind that, of heads of ended executions "closed",
- * of cuts AT,WINDOW (microseconds, milliseconds), of blanks LEVEL,AT,WINDOW and no hash. Hash and
- * signature are over exactly these bytes. Pure, any thread. */
+ * of cuts AT,WINDOW (microseconds, milliseconds), of blanks LEVEL,AT,WINDOW and no hash, of what a
+ * trim repeats of refused ones "refused". Hash and signature are over exactly these bytes. Pure,
+ * any thread. */
 #include "core/log/loganchor.h"
 
 #include "base/clock.h"
@@ -10,6 +11,7 @@
 static const char *const kind_words[ANCHOR_KIND_COUNT] = {"heads", "cuts", "seam", "trim",
                                                           "blanks", "begin", "refused"};
 #define CLOSED "closed"
+#define REFUSED "refused"
 
 static void write_hex(struct buf *out, const char *name, const uint8_t *data, size_t len)
 {
@@ -22,6 +24,10 @@ static void write_hex(struct buf *out, const char *name, const uint8_t *data, si
 /* The hash is empty where there was none, and of lines that were emptied: it is still theirs. */
 static void write_item(struct buf *out, const struct log_part *item)
 {
+    const char *word = item->emptied   ? severity_word(item->level)
+                       : item->refused ? REFUSED
+                       : item->closed  ? CLOSED
+                                       : NULL;
     char id[UUID_TEXT_BYTES];
     char hex[HASH_HEX_BYTES + 1] = "";
 
@@ -29,10 +35,10 @@ static void write_item(struct buf *out, const struct log_part *item)
     if (item->head.hashed)
         hash_hex(item->head.hash, sizeof item->head.hash, hex);
     buf_format(out, "[\"%s\",%lld,\"%s\"", id, (long long)item->head.seq, hex);
-    if (item->lines > 0 || item->emptied || item->closed || item->at_us)
+    if (item->lines > 0 || word || item->at_us)
         buf_format(out, ",%lld", (long long)item->lines);
-    if (item->emptied || item->closed)
-        buf_format(out, ",\"%s\"", item->emptied ? severity_word(item->level) : CLOSED);
+    if (word)
+        buf_format(out, ",\"%s\"", word);
     if (item->at_us)
         buf_format(out, ",%lld,%lld", (long long)item->at_us, (long long)item->window_ms);
     buf_byte(out, ']');
@@ -157,7 +163,8 @@ static bool parse_rest(struct json_iter *iter, struct log_part *item)
 
     if (more && json_kind(word) == JSON_STRING) {
         item->closed = str_is(plain_text(word), CLOSED);
-        item->emptied = !item->closed;
+        item->refused = str_is(plain_text(word), REFUSED);
+        item->emptied = !item->closed && !item->refused;
         if (item->emptied && !severity_parse(plain_text(word), &item->level))
             return false;
         more = json_next_element(iter, &at);
@@ -168,13 +175,13 @@ static bool parse_rest(struct json_iter *iter, struct log_part *item)
                      json_int64(window, &item->window_ms) && item->window_ms >= 0);
 }
 
-bool anchor_next_item(struct json_iter *iter, struct log_part *item)
+static bool parse_item(struct str array, struct log_part *item)
 {
     struct json_iter inner;
-    struct str array, id, seq, hash, lines;
+    struct str id, seq, hash, lines;
 
     *item = (struct log_part){.lines = 0};
-    if (!json_next_element(iter, &array))
+    if (json_kind(array) != JSON_ARRAY)
         return false;
     json_begin(array, &inner);
     if (!json_next_element(&inner, &id) || !json_next_element(&inner, &seq) ||
@@ -186,6 +193,17 @@ bool anchor_next_item(struct json_iter *iter, struct log_part *item)
         (!json_int64(lines, &item->lines) || item->lines < 0))
         return false;
     return parse_rest(&inner, item);
+}
+
+bool anchor_next_item(struct json_iter *iter, struct log_part *item)
+{
+    struct str array;
+
+    if (!json_next_element(iter, &array))
+        return false;
+    if (!parse_item(array, item))
+        *item = (struct log_part){.unread = true};
+    return true;
 }
 
 bool anchor_signature_good(const struct anchor *anchor, struct str record, struct str signature)

@@ -65,7 +65,9 @@ int anchor_make(struct anchor *anchor, const struct log_part *items, uint32_t co
 
 /* False when the text is no record. What it says is not yet believed: see anchor_signed. */
 bool anchor_parse(struct str record, struct anchor *anchor);
-bool anchor_next_item(struct json_iter *iter, struct log_part *item); /* lines 0 = not known */
+/* False behind the last one. Of one that says nothing that can be read only `unread` is set. lines
+ * 0 = not known. */
+bool anchor_next_item(struct json_iter *iter, struct log_part *item);
 
 /* Is the signature by the key the record names? */
 bool anchor_signature_good(const struct anchor *anchor, struct str record, struct str signature);

@@ -237,9 +237,49 @@ static void check_closings(struct logverify *verify)
                  "older note of it was put back", (long long)run->closing);
 }
 
+/* What records have named of an execution so far; heads come by their line. */
+struct named {
+    int64_t below;        /* the line before `at` that one stood at */
+    struct log_head at;
+    bool counted;         /* one that stands there says how many lines came with it */
+};
+
+/* Records name every line once, as it came. Where two name the same ones, lines were removed that a
+ * record had named, and others took their numbers. */
+static void take_named(struct logverify *verify, const struct told *head, struct named *named)
+{
+    struct verified_run *run = &verify->run;
+    bool twice;
+
+    if (head->noted || head->serial < verify->start.begin)
+        return;
+    if (head->head.seq != named->at.seq)
+        *named = (struct named){.below = named->at.seq, .at = head->head};
+    twice = (head->lines > 0 && head->head.seq - head->lines < named->below) ||
+            (head->lines > 0 && !head->kept && named->counted) ||
+            (head->head.hashed && named->at.hashed &&
+             memcmp(head->head.hash, named->at.hash, HASH_BYTES) != 0);
+    named->counted |= head->lines > 0 && !head->kept;
+    if (!twice || run->twice)
+        return;
+    run->twice = head->serial;
+    run->twice_seq = head->head.seq;
+}
+
+static void check_twice(struct logverify *verify)
+{
+    const struct verified_run *run = &verify->run;
+
+    if (!run->bad && run->twice)
+        bad_line(verify, run->twice_seq, "two records name the same lines (one is record %lld): "
+                 "lines were removed, others took their numbers, and an older note of the run was "
+                 "put back", (long long)run->twice);
+}
+
 static void begin_execution(struct logverify *verify, const struct uuid *id)
 {
     const struct told_list *heads = &verify->heads;
+    struct named named = {.below = 0};
 
     verify->run.any = true;
     verify->run.bad = false;
@@ -252,11 +292,12 @@ static void begin_execution(struct logverify *verify, const struct uuid *id)
     verify->run.signed_seq = verify->run.proven_seq = verify->run.cut_seq;
     verify->run.closed_seq = INT64_MAX;
     verify->run.note_seq = verify->run.stale_seq = 0;
-    verify->run.closings = verify->run.closing = verify->run.kept = 0;
+    verify->run.closings = verify->run.closing = verify->run.kept = verify->run.twice = 0;
     for (size_t i = verify->run.head_at;
          i < heads->count && uuid_eq(&heads->items[i].head.execution_id, id); i++) {
         take_bounds(verify, &heads->items[i]);
         take_closing(verify, &heads->items[i]);
+        take_named(verify, &heads->items[i], &named);
     }
     while (verify->run.head_at < heads->count &&
            uuid_eq(&heads->items[verify->run.head_at].head.execution_id, id) &&
@@ -335,6 +376,7 @@ static void end_execution(struct logverify *verify)
         bad_line(verify, verify->run.at.seq, "the stored end of this log was removed");
     check_count(verify);
     check_closings(verify);
+    check_twice(verify);
     while (next_head(verify))
         verify->run.head_at++;
     verify->run.any = false;

@@ -8,7 +8,7 @@
 struct told {
     struct log_head head;
     int64_t serial;
-    int64_t lines;           /* of cuts: how many went */
+    int64_t lines;           /* of cuts: how many went; of heads: how many came, as far as known */
     enum log_severity level; /* of blanks */
     bool closed;             /* no line may follow */
     bool kept;               /* an older record said so; the one that tells of its end repeats it */
@@ -65,6 +65,8 @@ struct verified_run {
     int64_t closings;   /* records that close it, beside those that repeat it */
     int64_t closing;    /* the last of them, */
     int64_t kept;       /* and the first that repeats one; 0 = none */
+    int64_t twice;      /* a record that names lines which another one had named; 0 = none */
+    int64_t twice_seq;  /* up to this one */
     int64_t last_at_us; /* of the line that was seen last */
     int64_t note_seq;   /* the highest one that a note names */
     int64_t stale_seq;  /* the first that waits for a record too long; 0 = none */

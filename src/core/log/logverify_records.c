@@ -137,13 +137,19 @@ static void check_window(struct logverify *verify, const struct anchor *anchor,
 
 static void take_items(struct logverify *verify, const struct anchor *anchor)
 {
+    char name[SUBJECT_BYTES];
     struct json_iter iter;
     struct log_part item;
     uint32_t count = 0;
 
     json_begin(anchor->items, &iter);
     while (count++ < ANCHOR_ITEMS_MAX && anchor_next_item(&iter, &item)) {
-        if (anchor->kind == ANCHOR_REFUSED) {
+        if (item.unread) {
+            logverify_tell(verify, "anchor", record_name(anchor->serial, name), "what it says of "
+                           "an execution cannot be read: it was made of a forged note");
+            continue;
+        }
+        if (anchor->kind == ANCHOR_REFUSED || item.refused) {
             logverify_refused(verify, &item.head, anchor->serial);
             continue;
         }

@@ -20,31 +20,79 @@ static bool file_path(const struct engine *engine, char out[LOG_PATH_BYTES])
     return len > 0 && len < LOG_PATH_BYTES;
 }
 
+/* Records for the file, and where the next look begins. */
+struct gift {
+    struct buf lines;
+    int64_t from;   /* rows behind this one are looked at */
+    int64_t serial; /* of the last record in it; 0 = there is none */
+    bool ends;      /* nothing more is to be had now */
+};
+
+/* Is it a record of ours, or one from before our key? A row of somebody else is kept out: nobody can
+ * take it from the file again, and the place of the next record would be whatever it says. *wait: it
+ * is not known yet where our records begin. */
+static bool belongs(struct engine *engine, const struct anchor_row *row, bool *wait)
+{
+    struct log_heads *heads = &engine->heads;
+    struct anchor anchor;
+
+    if (log_record_trusted(heads, row, &anchor))
+        return true;
+    *wait = heads->key && !heads->ready;
+    if (*wait)
+        return false;
+    if (row->serial < heads->begin && anchor_parse(row->record, &anchor) &&
+        anchor.serial == row->serial)
+        return true;
+    if (heads->strange != row->serial)
+        log_tell_foreign(engine, row->serial);
+    heads->strange = row->serial;
+    return false;
+}
+
+static int collect(struct engine *engine, struct gift *gift, struct err *err)
+{
+    struct arena arena = ARENA_INIT(0);
+    struct anchor_row *rows;
+    uint32_t count = 0;
+    bool wait = false;
+    int rc = engine->store->verbs->logs->anchors_read(engine->store, gift->from, EXPORT_ROWS,
+                                                      &arena, &rows, &count, err);
+
+    for (uint32_t i = 0; rc == 0 && i < count && !wait; i++) {
+        gift->from = rows[i].serial;
+        if (!belongs(engine, &rows[i], &wait))
+            continue;
+        anchor_line_write(&gift->lines, &rows[i]);
+        gift->serial = rows[i].serial;
+    }
+    gift->ends = count < EXPORT_ROWS || wait;
+    if (rc == 0 && (gift->lines.failed || arena.failed))
+        rc = log_no_memory(err);
+    arena_deinit(&arena);
+    return rc;
+}
+
 /* The next few behind what the writer has or was given. *more: there may be others. */
 static int give_some(struct engine *engine, bool *more, struct err *err)
 {
     struct anchor_writer *writer = engine->heads.writer;
-    struct arena arena = ARENA_INIT(0);
-    struct buf lines = BUF_INIT(EXPORT_BYTES_MAX);
-    struct anchor_row *rows;
-    uint32_t count = 0;
+    struct gift gift = {.lines = BUF_INIT(EXPORT_BYTES_MAX)};
     int64_t after;
     int rc = 0;
 
     *more = false;
-    if (anchor_writer_has_room(writer, &after))
-        rc = engine->store->verbs->logs->anchors_read(engine->store, after, EXPORT_ROWS, &arena,
-                                                      &rows, &count, err);
-    for (uint32_t i = 0; rc == 0 && i < count; i++)
-        anchor_line_write(&lines, &rows[i]);
-    if (rc == 0 && (lines.failed || arena.failed))
-        rc = log_no_memory(err);
-    if (rc == 0 && count > 0) {
-        anchor_writer_give(writer, after, buf_view(&lines), rows[count - 1].serial);
-        *more = count == EXPORT_ROWS;
+    if (anchor_writer_has_room(writer, &after)) {
+        gift.from = after;
+        do {
+            rc = collect(engine, &gift, err);
+        } while (rc == 0 && gift.serial == 0 && !gift.ends);
     }
-    buf_deinit(&lines);
-    arena_deinit(&arena);
+    if (rc == 0 && gift.serial > 0) {
+        anchor_writer_give(writer, after, buf_view(&gift.lines), gift.serial);
+        *more = !gift.ends;
+    }
+    buf_deinit(&gift.lines);
     return rc;
 }
 
@@ -93,17 +141,19 @@ int log_anchor_compare(struct store *store, const struct anchor_file_end *end, b
 {
     struct arena arena = ARENA_INIT(0);
     struct anchor_row *rows;
-    char hex[HASH_HEX_BYTES + 1];
+    uint8_t hash[HASH_BYTES];
     uint32_t count;
     int rc;
 
     *ahead = false;
     if (end->serial == 0)
         return 0;
-    hash_hex(end->hash, sizeof end->hash, hex);
     rc = store->verbs->logs->anchors_read(store, end->serial - 1, 1, &arena, &rows, &count, err);
-    if (rc == 0)
-        *ahead = count == 0 || (rows[0].serial == end->serial && strcmp(rows[0].hash, hex) != 0);
+    if (rc == 0 && count > 0 && hash_sha256(rows[0].record, hash) < 0)
+        rc = log_no_memory(err);
+    if (rc == 0) /* by its text: the hash beside it may be anybody's */
+        *ahead = count == 0 || (rows[0].serial == end->serial &&
+                                memcmp(hash, end->hash, sizeof hash) != 0);
     arena_deinit(&arena);
     return rc;
 }
@@ -132,6 +182,7 @@ static int compare(struct engine *engine, const char *path, const struct anchor_
     struct log_heads *heads = &engine->heads;
 
     TRY(log_anchor_compare(engine->store, end, &heads->regressed, err));
+    memcpy(heads->file_key, end->key, sizeof heads->file_key);
     if (end->serial == 0)
         tell_new_file(engine, path);
     if (heads->regressed) {

@@ -50,6 +50,7 @@ static void find_last(const char *text, size_t len, struct anchor_file_end *end)
             end->serial = anchor.serial;
             end->at_us = anchor.at_us;
             memcpy(end->hash, anchor.hash, sizeof end->hash);
+            memcpy(end->key, anchor.key, sizeof end->key);
         }
         len = begin;
     }

@@ -8,6 +8,7 @@
 struct anchor_file_end {
     int64_t serial; /* of its last record; 0 = there is none */
     uint8_t hash[HASH_BYTES];
+    uint8_t key[SIGN_PUBLIC_BYTES]; /* that it names; zeros = it is not signed */
     int64_t at_us;
     bool torn;      /* the last line lacks its end */
 };

@@ -3,6 +3,7 @@
 #define ENGINE_LOGS_LOG_HEADS_H
 
 #include "base/hash.h"
+#include "base/sign.h"
 #include "base/uuid7.h"
 #include "engine/logs/anchor_file.h"
 
@@ -28,8 +29,10 @@ struct log_heads {
     bool key_missed;      /* it was told that there is none */
     char newest[HASH_HEX_BYTES + 1]; /* the record this node wrote or checked last */
     struct anchor_writer *writer;    /* of the anchor file; NULL = there is none */
+    int64_t strange;                 /* a row that was kept out of it; 0 = none was told of */
     bool regressed;                  /* the file was ahead of the store at the start, ... */
     struct anchor_file_end ahead;    /* ... this far */
+    uint8_t file_key[SIGN_PUBLIC_BYTES]; /* the file's last record named it then */
 };
 
 /* signed records about logs */

@@ -34,8 +34,9 @@ int pen_write_parts(struct batch *batch, struct pen *pen, enum anchor_kind kind,
 /* log_key.c */
 int log_key_take(struct batch *batch, struct pen *pen, struct err *err); /* the one to sign with */
 /* Fills what the record says if it is by our key; without one all are believed. */
-bool log_record_trusted(const struct batch *batch, const struct anchor_row *row,
+bool log_record_trusted(const struct log_heads *heads, const struct anchor_row *row,
                         struct anchor *anchor);
+void log_tell_foreign(struct engine *engine, int64_t serial); /* such a record is none of ours */
 /* *waits: the store has a key, and we do not; what can wait for it does. */
 int log_key_look(struct batch *batch, bool *waits, struct err *err);
 /* log_sign.c: chains that went on, checked and signed */

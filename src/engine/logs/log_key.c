@@ -10,6 +10,8 @@
 #include <stdio.h>
 #include <sys/stat.h>
 
+#define LOOK_ROWS 50
+
 static bool key_path(const struct engine *engine, char out[LOG_PATH_BYTES])
 {
     int len = 0;
@@ -79,11 +81,10 @@ static bool newest_is_ours(const struct engine *engine, const struct pen *pen)
 
 /* The newest record of a store that has our key is by it, whoever of us wrote it. Otherwise
  * somebody removed records, or made one: what we write next must not make that good. */
-static void tell_foreign(struct engine *engine, struct pen *pen)
+void log_tell_foreign(struct engine *engine, int64_t serial)
 {
-    pen->foreign = true;
     engine->figures.stats.log_regression = true;
-    LOG(engine->log, LOG_WARN, "log.foreign_records", KI("newest", pen->last.serial),
+    LOG(engine->log, LOG_WARN, "log.foreign_records", KI("newest", serial),
         KC("meaning", "the newest record about logs is gone or not signed by this key: the store "
                       "was changed from outside"));
 }
@@ -149,21 +150,53 @@ static int take_mac(struct batch *batch, struct err *err)
     return 0;
 }
 
-/* What the newest record says of the time before is believed where it is by our key. Where the
- * store had another key or none it is adopted; where it had ours, or we have seen that it had, and
- * the record is not by it, nothing from before is. */
-static void look_back(struct batch *batch, struct pen *pen, struct str stored, const char *hex)
+/* Has our key signed this store? The anchor file may say so, or any record: one that was damaged,
+ * and another name of the key, do not make the store one from before. */
+static int was_ours(struct batch *batch, bool *ours, struct err *err)
 {
-    bool same = str_is(stored, hex);
+    const struct log_heads *heads = &batch->engine->heads;
+    uint8_t key[SIGN_PUBLIC_BYTES];
+    struct anchor anchor;
+    int64_t after = 0;
+    uint32_t count;
+
+    sign_key_public(heads->key, key);
+    *ours = heads->ready || memcmp(heads->file_key, key, sizeof key) == 0;
+    do {
+        struct arena page = ARENA_INIT(0);
+        struct anchor_row *rows;
+        int rc = batch->store->verbs->logs->anchors_read(batch->store, after, LOOK_ROWS, &page,
+                                                         &rows, &count, err);
+
+        for (uint32_t i = 0; rc == 0 && i < count && !*ours; i++) {
+            *ours = log_record_trusted(heads, &rows[i], &anchor);
+            after = rows[i].serial;
+        }
+        arena_deinit(&page);
+        TRY(rc);
+    } while (!*ours && count == LOOK_ROWS);
+    return 0;
+}
+
+/* What the newest record says of the time before is believed where it is by our key. Where the
+ * store had another key or none it is adopted; where it had ours, and the record is not by it,
+ * nothing from before is. */
+static int look_back(struct batch *batch, struct pen *pen, struct str stored, const char *hex,
+                     struct err *err)
+{
+    bool ours = str_is(stored, hex);
     char hint[256];
 
+    if (!ours && !newest_is_ours(batch->engine, pen))
+        TRY(was_ours(batch, &ours, err));
     if (newest_is_ours(batch->engine, pen)) {
         pen->since_us = pen->before.since_us;
         pen->begin = pen->before.begin;
         pen->adopts = pen->begin == 0;
         pen->again = pen->adopts && pen->before.has_since;
-    } else if (same || batch->engine->heads.ready) {
-        tell_foreign(batch->engine, pen);
+    } else if (ours || batch->engine->heads.ready) {
+        pen->foreign = true;
+        log_tell_foreign(batch->engine, pen->last.serial);
         pen->begin = 1; /* nothing is of the time before */
     } else {
         pen->adopts = true;
@@ -173,6 +206,7 @@ static void look_back(struct batch *batch, struct pen *pen, struct str stored, c
             LOG(batch->engine->log, LOG_WARN, "log.key_replaced", KS("before", stored),
                 KC("now", hex), KC("verify_both_with", hint));
     }
+    return 0;
 }
 
 /* The store's public key is that one then. */
@@ -193,16 +227,15 @@ int log_key_take(struct batch *batch, struct pen *pen, struct err *err)
     }
     pen->key = heads->key;
     TRY(take_mac(batch, err));
-    look_back(batch, pen, stored, hex);
+    TRY(look_back(batch, pen, stored, hex, err));
     if (str_is(stored, hex))
         return 0;
     return batch->store->verbs->info_put(batch->store, "log_public_key", str_of(hex), err);
 }
 
-bool log_record_trusted(const struct batch *batch, const struct anchor_row *row,
+bool log_record_trusted(const struct log_heads *heads, const struct anchor_row *row,
                         struct anchor *anchor)
 {
-    const struct log_heads *heads = &batch->engine->heads;
     uint8_t key[SIGN_PUBLIC_BYTES];
 
     if (!anchor_parse(row->record, anchor) || anchor->serial != row->serial)

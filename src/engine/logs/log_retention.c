@@ -102,7 +102,7 @@ static bool take_record(struct step *step, const struct anchor_row *row)
     struct log_part item;
     struct anchor anchor;
     int64_t at = 0;
-    bool trusted = log_record_trusted(step->batch, row, &anchor);
+    bool trusted = log_record_trusted(&step->batch->engine->heads, row, &anchor);
 
     if (trusted && anchor.at_us > step->before_us)
         return false;
@@ -112,7 +112,7 @@ static bool take_record(struct step *step, const struct anchor_row *row)
         json_begin(anchor.items, &iter);
         while (step->left > 0 && at < ANCHOR_ITEMS_MAX && anchor_next_item(&iter, &item))
             if (at++ >= step->place.items)
-                add_range(step, &item);
+                add_range(step, &item); /* of one that cannot be read there is no line */
         if (step->left <= 0)
             return true; /* once more, to see whether there is anything left of it */
     }

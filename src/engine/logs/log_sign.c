@@ -53,8 +53,10 @@ static void sort_note(struct batch *batch, const struct log_note *note, int64_t 
                             .closed = note->ended.data != NULL};
     struct log_note kept = *note;
 
-    if (mac && !logmac_good(mac, note)) {
+    if (mac && !logmac_good(mac, note)) { /* its numbers are anybody's */
         part.closed = false;
+        part.lines = 0;
+        part.head.seq = part.head.seq > 0 ? part.head.seq : 0;
         sorted->refused[sorted->refused_count++] = part;
         batch->store->log_doubt = (struct log_doubt){"a note of its lines was not signed",
                                                      note->part.head.execution_id};

@@ -23,22 +23,36 @@ static bool replace_blank(struct log_part *kept, uint32_t count, const struct lo
     return false;
 }
 
-/* Of a record that goes: heads and blanks of executions that still have lines stay, in the record
- * that tells of the trim. False when there are too many of them for one record. */
+/* What a record that goes says; false: an item of it cannot be read, and it stays for verify. */
+static bool read_items(const struct anchor *old, struct log_part *items, uint32_t *found)
+{
+    struct json_iter iter;
+    bool unread = false;
+
+    *found = 0;
+    json_begin(old->items, &iter);
+    while (old->kind != ANCHOR_CUTS && *found < ANCHOR_ITEMS_MAX &&
+           anchor_next_item(&iter, &items[*found])) {
+        items[*found].refused |= old->kind == ANCHOR_REFUSED;
+        unread |= items[(*found)++].unread;
+    }
+    return !unread;
+}
+
+/* Of a record that goes: heads, blanks and refusals of executions that still have lines stay, in
+ * the record that tells of the trim. fits: there is room for them, and all could be read. */
 static int keep_alive(struct batch *batch, const struct anchor *old, struct log_part *kept,
                       uint32_t *count, bool *fits, struct err *err)
 {
     struct log_part *items = arena_alloc_array(&batch->arena, ANCHOR_ITEMS_MAX, sizeof *items);
     bool *alive = arena_alloc_array(&batch->arena, ANCHOR_ITEMS_MAX, sizeof *alive);
-    uint32_t found = 0, kept_before = *count;
-    struct json_iter iter;
+    uint32_t found, kept_before = *count;
 
     if (!items || !alive)
         return log_no_memory(err);
-    json_begin(old->items, &iter);
-    while (old->kind != ANCHOR_CUTS && found < ANCHOR_ITEMS_MAX &&
-           anchor_next_item(&iter, &items[found]))
-        found++;
+    *fits = read_items(old, items, &found);
+    if (!*fits)
+        return 0;
     if (found > 0 &&
         batch->store->verbs->logs->heads_alive(batch->store, items, found, alive, err) < 0)
         return -(int)err->code;
@@ -79,7 +93,7 @@ static bool may_trim(const struct batch *batch, const struct anchor_row *row,
 {
     const struct log_heads *heads = &batch->engine->heads;
 
-    *ours = log_record_trusted(batch, row, anchor);
+    *ours = log_record_trusted(heads, row, anchor);
     if (*ours)
         return anchor->at_us < batch->logs.trim_before_us;
     return row->serial < heads->begin && heads->since_us < batch->logs.trim_before_us &&

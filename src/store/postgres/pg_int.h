@@ -216,9 +216,12 @@ struct log_walk;
 /* Eight columns from `from` on; texts are good as long as the result. */
 void pg_note_from_row(const PGresult *result, int row, int from, const struct uuid *id,
                       struct log_note *note);
-void pg_walk_line(const PGresult *result, int row, const struct log_walk *walk,
-                  struct log_line *line); /* as in walk_lines */
+struct anchor_row;
+/* Its text is in the arena, or, where there is none, good as long as the result. */
+void pg_anchor_from_row(const PGresult *result, int row, struct arena *arena,
+                        struct anchor_row *anchor);
 /* pg_log_chains.c */
+int pg_logs_walk(struct store *, const struct log_walk *, struct err *);
 int pg_chains_read(struct store *, const struct log_range *, uint32_t, int64_t,
                    const struct log_walk *, struct err *);
 /* pg_logs.c */

@@ -13,8 +13,6 @@
 
 #define COUNT(items) (uint32_t)(sizeof(items) / sizeof(items)[0])
 #define ALL_COLUMNS(columns) (((pg_mask)1 << COUNT(columns)) - 1)
-#define CHUNK_ROWS PG_CHUNK_ROWS
-#define CHUNK_BYTES PG_CHUNK_BYTES
 
 static int no_memory(struct err *err)
 {
@@ -321,6 +319,25 @@ int pg_logs_delete(struct pg_store *store, enum pg_sql_name name, int64_t *remov
 
 /* ---- chains that wait for a record ---- */
 
+/* The notes of an execution come one after the other: the last one stays, the lines are added. */
+static void take_row(struct store *base, const PGresult *result, int row, struct arena *arena,
+                     struct log_note *notes, int64_t *lines, uint32_t *count)
+{
+    struct uuid id = get_uuid(result, row, 0);
+    struct log_note note;
+    uint32_t at;
+
+    pg_note_from_row(result, row, 1, &id, &note);
+    note.closed = STR("");
+    if (*count == 0 || !uuid_eq(&notes[*count - 1].part.head.execution_id, &id))
+        lines[(*count)++] = 0;
+    at = *count - 1;
+    lines[at] += log_note_lines(base, &note);
+    note.task_type = get_text(result, row, 5, arena);
+    note.ended = get_text(result, row, 9, arena);
+    notes[at] = note;
+}
+
 static int heads_take(struct store *base, uint32_t limit, struct arena *arena,
                       struct log_note **notes, int64_t **lines, uint32_t *count, struct err *err)
 {
@@ -334,16 +351,8 @@ static int heads_take(struct store *base, uint32_t limit, struct arena *arena,
         return no_memory(err);
     param_int(&store->conn.params, limit);
     TRY(pg_query(store, PGSQL_heads_take, &result, err));
-    for (int row = 0; row < PQntuples(result) && *count < limit; row++) {
-        struct uuid id = get_uuid(result, row, 0);
-        struct log_note *note = &(*notes)[*count];
-
-        pg_note_from_row(result, row, 1, &id, note);
-        note->task_type = get_text(result, row, 5, arena);
-        note->closed = STR("");
-        note->ended = get_text(result, row, 10, arena);
-        (*lines)[(*count)++] = get_int(result, row, 9, 0);
-    }
+    for (int row = 0; row < PQntuples(result); row++)
+        take_row(base, result, row, arena, *notes, *lines, count);
     PQclear(result);
     return arena->failed ? no_memory(err) : 0;
 }
@@ -392,8 +401,8 @@ static void copy_text(const PGresult *result, int row, int column, char *out, si
     snprintf(out, cap, STR_FMT, STR_ARG(text));
 }
 
-static void anchor_from_row(const PGresult *result, int row, struct arena *arena,
-                            struct anchor_row *anchor)
+void pg_anchor_from_row(const PGresult *result, int row, struct arena *arena,
+                        struct anchor_row *anchor)
 {
     *anchor = (struct anchor_row){.serial = get_int(result, row, 0, 0),
                                   .record = arena ? get_text(result, row, 1, arena)
@@ -414,7 +423,7 @@ static int anchor_last(struct store *base, struct arena *arena, struct anchor_ro
     PQclear(result);
     TRY(pg_query(store, PGSQL_anchor_last, &result, err));
     if (PQntuples(result) > 0)
-        anchor_from_row(result, 0, arena, row);
+        pg_anchor_from_row(result, 0, arena, row);
     PQclear(result);
     return arena->failed ? no_memory(err) : 0;
 }
@@ -446,7 +455,7 @@ static int anchors_read(struct store *base, int64_t after_serial, uint32_t limit
     param_int(&store->conn.params, limit);
     TRY(pg_ask(store, PGSQL_anchors_after, &result, err));
     for (int row = 0; row < PQntuples(result) && *count < limit; row++)
-        anchor_from_row(result, row, arena, &(*rows)[(*count)++]);
+        pg_anchor_from_row(result, row, arena, &(*rows)[(*count)++]);
     PQclear(result);
     return arena->failed ? no_memory(err) : 0;
 }
@@ -474,114 +483,6 @@ static int anchors_trim(struct store *base, int64_t through_serial, struct err *
     return pg_send(pg_of(base), PGSQL_anchors_trim, err);
 }
 
-/* ---- the walk ---- */
-
-static int walk_records(struct pg_store *store, const struct log_walk *walk, struct err *err)
-{
-    int64_t after = 0;
-    PGresult *result;
-    int rows;
-
-    do {
-        param_int(&store->conn.params, after);
-        param_int(&store->conn.params, 100);
-        TRY(pg_query(store, PGSQL_anchors_after, &result, err));
-        rows = PQntuples(result);
-        for (int row = 0; row < rows; row++) {
-            struct anchor_row anchor;
-
-            anchor_from_row(result, row, NULL, &anchor);
-            walk->record(walk->ctx, &anchor);
-            after = anchor.serial;
-        }
-        PQclear(result);
-    } while (rows > 0);
-    return 0;
-}
-
-static int walk_heads(struct pg_store *store, const struct log_walk *walk, struct err *err)
-{
-    struct log_note note = {.part.lines = 0};
-    struct log_head head = {.seq = 0};
-    PGresult *result;
-    int rows;
-
-    do {
-        param_uuid(&store->conn.params, &head.execution_id);
-        param_int(&store->conn.params, head.seq);
-        param_int(&store->conn.params, CHUNK_ROWS);
-        TRY(pg_query(store, PGSQL_walk_heads, &result, err));
-        rows = PQntuples(result);
-        for (int row = 0; row < rows; row++) {
-            struct uuid id = get_uuid(result, row, 0);
-
-            pg_note_from_row(result, row, 1, &id, &note);
-            walk->note(walk->ctx, &note);
-            head = note.part.head;
-        }
-        PQclear(result);
-    } while (rows > 0);
-    return 0;
-}
-
-void pg_walk_line(const PGresult *result, int row, const struct log_walk *walk,
-                  struct log_line *line)
-{
-    *line = (struct log_line){.execution_id = get_uuid(result, row, 0),
-                              .seq = get_int(result, row, 1, 0),
-                              .message = view_text(result, row, 3),
-                              .context = view_text(result, row, 4),
-                              .logged_at_us = get_time(result, row, 5),
-                              .task_id = get_uuid(result, row, 7),
-                              .removed = view_text(result, row, 8),
-                              .id = get_uuid(result, row, 9)};
-    line->bound = logchain_about(get_int(result, row, 10, 0), view_text(result, row, 11),
-                                 view_text(result, row, 12), line->about) == 0;
-    severity_parse(view_text(result, row, 2), &line->level);
-    walk->line(walk->ctx, line, view_text(result, row, 6));
-}
-
-static int walk_lines(struct pg_store *store, const struct log_walk *walk, struct err *err)
-{
-    struct log_line line = {.seq = 0};
-    PGresult *result;
-    int rows;
-
-    do {
-        param_uuid(&store->conn.params, &line.execution_id);
-        param_int(&store->conn.params, line.seq);
-        param_int(&store->conn.params, CHUNK_ROWS);
-        param_int(&store->conn.params, CHUNK_BYTES);
-        TRY(pg_query(store, PGSQL_walk_lines, &result, err));
-        rows = PQntuples(result);
-        for (int row = 0; row < rows; row++)
-            pg_walk_line(result, row, walk, &line);
-        PQclear(result);
-    } while (rows > 0);
-    return 0;
-}
-
-/* In one snapshot unless it is called within a transaction. */
-static int walk_all(struct store *base, const struct log_walk *walk, struct err *err)
-{
-    struct pg_store *store = pg_of(base);
-    struct pg_conn *conn = &store->conn;
-    bool own = !conn->in_tx;
-    int rc = own ? pg_begin_snapshot(store, err) : 0;
-
-    if (rc == 0)
-        rc = walk_records(store, walk, err);
-    if (rc == 0)
-        rc = walk_heads(store, walk, err);
-    if (rc == 0)
-        rc = walk_lines(store, walk, err);
-    if (own && rc == 0)
-        rc = conn_commit(conn, err); /* nothing was written */
-    if (own && rc < 0)
-        conn_rollback(conn);
-    return rc;
-}
-
 const struct log_verbs pg_log_verbs = {
     .heads_take = heads_take,
     .heads_put = heads_put,
@@ -600,6 +501,6 @@ const struct log_verbs pg_log_verbs = {
     .runs_find = pg_log_runs_find,
     .lines_cut = pg_lines_cut,
     .whole = pg_verify_logs,
-    .walk = walk_all,
+    .walk = pg_logs_walk,
     .chains_read = pg_chains_read,
 };

@@ -163,7 +163,10 @@ int sqlite_schema_others(sqlite3 *db, struct arena *arena, struct str **names, u
 int sqlite_verify_classes(struct sqlite_sql *sql, bool (*tell)(void *ctx, const char *line),
                           void *ctx, struct err *err);
 int sqlite_inspect(struct store *base, store_tell *tell, void *ctx, struct err *err);
-int sqlite_schema_follow(struct sqlite_store *store, sqlite3 *db, struct err *err);
+int sqlite_schema_follow(struct sqlite_store *store, struct sqlite_sql *sql, struct err *err);
+/* Reads the schema of the file again if that changed since this connection did. */
+int sqlite_schema_reload(const struct sqlite_store *store, struct sqlite_sql *sql,
+                         struct err *err);
 /* sqlite_logs.c */
 int sqlite_logs_insert(struct store *, struct log_entry *, uint32_t, struct err *);
 struct log_last;

@@ -50,7 +50,8 @@ static int walk_heads(struct sqlite_sql *sql, const struct log_walk *walk, struc
 }
 
 /* The task of the execution and what lines are about. Nil where there is none: no line is of such
- * a task. */
+ * a task. Some readers show the correlation id of the task, some that of the execution: where these
+ * differ lines are about nothing. */
 static int load_owner(struct sqlite_sql *sql, const struct uuid *execution_id,
                       struct log_line *owner, struct err *err)
 {
@@ -64,7 +65,8 @@ static int load_owner(struct sqlite_sql *sql, const struct uuid *execution_id,
     rc = sql_step(sql, stmt, err);
     if (rc > 0) {
         owner->task_id = column_uuid(stmt, 0);
-        owner->bound = logchain_about(sqlite3_column_int64(stmt, 1), column_view(stmt, 2),
+        owner->bound = sqlite3_column_int(stmt, 4) != 0 &&
+                       logchain_about(sqlite3_column_int64(stmt, 1), column_view(stmt, 2),
                                       column_view(stmt, 3), owner->about) == 0;
     }
     sqlite3_reset(stmt);
@@ -120,7 +122,7 @@ int sqlite_logs_walk(struct store *base, const struct log_walk *walk, struct err
 
     if (own && sqlite3_exec(sql->db, "BEGIN", NULL, NULL, NULL))
         return sql_fail(sql->db, "BEGIN", err);
-    rc = sqlite_schema_follow(sqlite_of(base), sql->db, err); /* it may be another one by now */
+    rc = sqlite_schema_follow(sqlite_of(base), sql, err); /* it may be another one by now */
     if (rc == 0)
         rc = walk_records(sql, walk, err);
     if (rc == 0)

@@ -245,16 +245,23 @@ int sqlite_logs_delete(struct sqlite_store *store, sqlite3_stmt *stmt, int64_t *
 
 /* ---- chains that wait for a record ---- */
 
-static void take_row(sqlite3_stmt *stmt, struct arena *arena, struct log_note *note,
-                     int64_t *lines)
+/* The notes of an execution come one after the other: the last one stays, the lines are added. */
+static void take_row(struct store *base, sqlite3_stmt *stmt, struct arena *arena,
+                     struct log_note *notes, int64_t *lines, uint32_t *count)
 {
     struct uuid id = column_uuid(stmt, 8);
+    struct log_note note;
+    uint32_t at;
 
-    sqlite_note_from_row(stmt, 0, &id, note);
-    note->task_type = keep(arena, note->task_type);
-    note->closed = STR("");
-    note->ended = keep(arena, column_view(stmt, 10));
-    *lines = sqlite3_column_int64(stmt, 9);
+    sqlite_note_from_row(stmt, 0, &id, &note);
+    note.closed = STR("");
+    if (*count == 0 || !uuid_eq(&notes[*count - 1].part.head.execution_id, &id))
+        lines[(*count)++] = 0;
+    at = *count - 1;
+    lines[at] += log_note_lines(base, &note);
+    note.task_type = keep(arena, note.task_type);
+    note.ended = keep(arena, column_view(stmt, 9));
+    notes[at] = note;
 }
 
 static int heads_take(struct store *base, uint32_t limit, struct arena *arena,
@@ -272,10 +279,8 @@ static int heads_take(struct store *base, uint32_t limit, struct arena *arena,
     if (!*notes || !*lines)
         return no_memory(err);
     bind_int(stmt, 1, limit);
-    while (*count < limit && (rc = sql_step(sql, stmt, err)) > 0) {
-        take_row(stmt, arena, &(*notes)[*count], &(*lines)[*count]);
-        ++*count;
-    }
+    while ((rc = sql_step(sql, stmt, err)) > 0)
+        take_row(base, stmt, arena, *notes, *lines, count);
     sqlite3_reset(stmt);
     for (uint32_t i = 0; rc >= 0 && i < *count; i++)
         rc = forget_head(sql, SQL_heads_taken, &(*notes)[i].part.head, err);

@@ -201,7 +201,7 @@ static int follow_others(struct sqlite_store *store, struct err *err)
     if (version == store->data_version)
         return 0;
     held_forget(&store->held);
-    rc = sqlite_schema_follow(store, store->sql.db, err);
+    rc = sqlite_schema_follow(store, &store->sql, err);
     if (rc < 0 && err->code == ERR_CONFLICT)
         err->code = ERR_STORAGE; /* nothing is done through a schema that is not ours */
     if (rc == 0)
@@ -513,7 +513,7 @@ static int open_database(struct sqlite_store *store, const struct store_options 
         TRY(migrate_check(&sqlite_migrations, store->sql.db, err));
     if (applied > 0)
         LOG(store->log, LOG_INFO, "store.migrated", KI("migrations", applied));
-    TRY(sqlite_schema_follow(store, store->sql.db, err));
+    TRY(sqlite_schema_follow(store, &store->sql, err));
     if (stat(store->path, &info) < 0)
         return err_set(err, ERR_IO, "cannot look at the store '%s': %s", store->path,
                        strerror(errno));

@@ -40,7 +40,7 @@ struct store_reader *sqlite_reader_open(struct store *base, struct err *err)
     if (sqlite3_exec(reader->base.sql.db, "PRAGMA query_only = 1", NULL, NULL, NULL))
         sql_fail(reader->base.sql.db, "query_only", err);
     else
-        failed = sqlite_schema_follow(store, reader->base.sql.db, err) < 0;
+        failed = sqlite_schema_follow(store, &reader->base.sql, err) < 0;
     if (failed) {
         sqlite_reader_close(&reader->base);
         return NULL;
@@ -56,8 +56,12 @@ void sqlite_reader_close(struct store_reader *reader)
     free(reader);
 }
 
+/* One that cannot read the schema again fails at its first statement. */
 void reader_begin(struct store_reader *reader)
 {
+    struct err err = {0};
+
+    sqlite_schema_reload(reader->store, &reader->sql, &err);
     ((struct timed_reader *)reader)->deadline_us = clock_boot_us() + READ_LIMIT_US;
 }
 

@@ -309,13 +309,15 @@ int sqlite_schema_others(sqlite3 *db, struct arena *arena, struct str **names, u
 
 /* ---- while it is open ---- */
 
+/* Of all it consists of, and of the number by which SQLite knows that it changed. */
 static int sum_schema(sqlite3 *db, uint64_t *sum, struct err *err)
 {
     struct buf text = BUF_INIT(TEXT_BYTES_MAX);
     uint8_t hash[HASH_BYTES];
     sqlite3_stmt *stmt = NULL;
-    int rc = sqlite3_prepare_v2(db, "SELECT type, name, tbl_name, rootpage, sql FROM sqlite_master",
-                                -1, &stmt, NULL);
+    int rc = sqlite3_prepare_v2(db, "SELECT type, name, tbl_name, rootpage, sql FROM sqlite_master "
+                                "UNION ALL SELECT 'version', NULL, NULL, schema_version, NULL "
+                                "FROM pragma_schema_version", -1, &stmt, NULL);
 
     while (rc == SQLITE_OK && (rc = sqlite3_step(stmt)) == SQLITE_ROW) {
         for (int i = 0; i < 5; i++) {
@@ -352,16 +354,39 @@ static int tell_of(struct sqlite_store *store, sqlite3 *db, uint64_t sum, struct
     return 0;
 }
 
-int sqlite_schema_follow(struct sqlite_store *store, sqlite3 *db, struct err *err)
+/* SQLite reads it again only where the file has another number of it, which anybody can keep: then
+ * we would read other pages than everybody else. Not in the middle of a statement. */
+static int read_again(struct sqlite_sql *sql, uint64_t sum, struct err *err)
 {
-    uint64_t sum;
+    sqlite3_stmt *stmt = NULL;
 
-    TRY(sum_schema(db, &sum, err));
+    if (sql->schema_sum == sum)
+        return 0;
+    while ((stmt = sqlite3_next_stmt(sql->db, stmt)) != NULL)
+        if (sqlite3_stmt_busy(stmt))
+            return 0;
+    if (sqlite3_exec(sql->db, "PRAGMA writable_schema = RESET", NULL, NULL, NULL))
+        return sql_fail(sql->db, "schema", err);
+    sql->schema_sum = sum;
+    return 0;
+}
+
+int sqlite_schema_reload(const struct sqlite_store *store, struct sqlite_sql *sql, struct err *err)
+{
+    return read_again(sql, atomic_load(&store->schema_sum), err);
+}
+
+int sqlite_schema_follow(struct sqlite_store *store, struct sqlite_sql *sql, struct err *err)
+{
+    uint64_t sum = 0;
+
+    TRY(sum_schema(sql->db, &sum, err));
+    TRY(read_again(sql, sum, err));
     if (sum == atomic_load(&store->schema_sum))
         return 0;
     if (store->any_schema)
-        return tell_of(store, db, sum, err);
-    TRY(check_schema(db, err));
+        return tell_of(store, sql->db, sum, err);
+    TRY(check_schema(sql->db, err));
     atomic_store(&store->schema_sum, sum);
     return 0;
 }

@@ -64,6 +64,7 @@ struct sqlite_sql {
     sqlite3_stmt *stmts[SQL_COUNT];
     struct str lists[ROWS_LISTS_COUNT]; /* texts of those that are prepared for every call */
     struct sqlite_classes classes;
+    uint64_t schema_sum; /* of the schema that this connection goes by; 0 = of none yet */
 };
 
 /* The statement, reset and with no bindings left; prepared on first use. NULL on failure. */

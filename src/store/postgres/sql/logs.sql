@@ -48,25 +48,25 @@ noted AS (
 SELECT perdura_expect(count(*), cardinality($1), 'execution_logs') FROM made;
 
 -- Others may note later ones of the same executions meanwhile: exactly what is seen is taken. An
--- execution counts as ended a moment later: another node's last line may still be on its way.
+-- execution counts as ended a moment later: another node's last line may still be on its way. Every
+-- note is looked at: only some may be by the key.
 -- name: heads_take
 WITH oldest AS (
     SELECT n.execution_id, e.ended
-    FROM (SELECT h.execution_id, sum(h.lines) AS lines FROM log_heads h WHERE h.closed = ''
-        GROUP BY h.execution_id) n
+    FROM (SELECT h.execution_id, bool_or(h.lines > 0) AS went_on FROM log_heads h
+        WHERE h.closed = '' GROUP BY h.execution_id) n
     CROSS JOIN LATERAL (SELECT coalesce((SELECT CASE WHEN x.status IN ('pending', 'running')
                 OR x.completed_at > now() - interval '2 seconds' THEN '' ELSE x.status END FROM execution_rows x
         WHERE x.execution = perdura_key(n.execution_id) AND x.id = n.execution_id LIMIT 1),
         'removed') AS ended OFFSET 0) e
-    WHERE n.lines > 0 OR e.ended <> ''
+    WHERE n.went_on OR e.ended <> ''
     ORDER BY n.execution_id LIMIT $1),
 taken AS (
     DELETE FROM log_heads h USING oldest o WHERE h.execution_id = o.execution_id AND h.closed = ''
     RETURNING h.*, o.ended)
-SELECT DISTINCT ON (execution_id) execution_id, seq, chain_hash, lines, task_id, task_type,
-    logged_at, closed, mac, (sum(lines) OVER (PARTITION BY execution_id))::bigint,
+SELECT execution_id, seq, chain_hash, lines, task_id, task_type, logged_at, closed, mac,
     nullif(ended, '')
-FROM taken ORDER BY execution_id, seq DESC;
+FROM taken ORDER BY execution_id, seq;
 
 -- name: heads_put
 INSERT INTO log_heads (execution_id, seq, chain_hash, lines, task_id, task_type, logged_at, closed,
@@ -88,9 +88,10 @@ SELECT EXISTS (SELECT FROM log_heads WHERE closed = '');
 INSERT INTO store_info (name, value) VALUES ('lock_log_anchors', '')
 ON CONFLICT (name) DO UPDATE SET value = excluded.value RETURNING name;
 
+-- Nothing could follow a serial of that size: it is anybody's.
 -- name: anchor_last
 SELECT serial, record, record_hash, signature, created_at FROM log_anchors
-ORDER BY serial DESC LIMIT 1;
+WHERE serial < 4611686018427387904 ORDER BY serial DESC LIMIT 1;
 
 -- name: anchor_insert
 INSERT INTO log_anchors (serial, record, record_hash, signature, created_at)
@@ -167,13 +168,15 @@ WITH lines AS MATERIALIZED (
     WHERE before < $4),
 owners AS MATERIALIZED (
     SELECT x.execution_id, t.* FROM (SELECT DISTINCT execution_id FROM lines) x
-    CROSS JOIN LATERAL (SELECT s.id AS task_id, e.attempt_number, e.worker_id, p.correlation_id
+    CROSS JOIN LATERAL (SELECT s.id AS task_id, e.attempt_number, e.worker_id, p.correlation_id,
+            coalesce(p.correlation_id, '') = coalesce(e.correlation_id, '') AS agree
         FROM execution_rows e
         JOIN task_states s ON s.task = e.task AND s.task = perdura_key(s.id)
         JOIN task_specs p ON p.task = e.task JOIN lanes n ON n.lane = s.lane
         WHERE e.execution = perdura_key(x.execution_id) AND e.id = x.execution_id OFFSET 0) t)
 SELECT l.execution_id, l.seq, l.log_level, l.message, l.context, l.logged_at, l.chain_hash,
-    o.task_id, l.removed_hash, l.id, o.attempt_number, o.worker_id, o.correlation_id
+    o.task_id, l.removed_hash, l.id, o.attempt_number, o.worker_id, o.correlation_id,
+    o.agree
 FROM lines l LEFT JOIN owners o USING (execution_id) ORDER BY l.execution_id, l.seq;
 
 -- name: chain_cuts
@@ -194,10 +197,12 @@ WITH lines AS MATERIALIZED (
     WHERE before < $4),
 owners AS MATERIALIZED (
     SELECT x.execution_id, t.* FROM (SELECT DISTINCT execution_id FROM lines) x
-    CROSS JOIN LATERAL (SELECT s.id AS task_id, e.attempt_number, e.worker_id, p.correlation_id
+    CROSS JOIN LATERAL (SELECT s.id AS task_id, e.attempt_number, e.worker_id, p.correlation_id,
+            coalesce(p.correlation_id, '') = coalesce(e.correlation_id, '') AS agree
         FROM execution_rows e
         JOIN task_states s ON s.task = e.task LEFT JOIN task_specs p ON p.task = e.task
         WHERE e.execution = perdura_key(x.execution_id) AND e.id = x.execution_id OFFSET 0) t)
 SELECT l.execution_id, l.seq, l.log_level, l.message, l.context, l.logged_at, l.chain_hash,
-    o.task_id, l.removed_hash, l.id, o.attempt_number, o.worker_id, o.correlation_id
+    o.task_id, l.removed_hash, l.id, o.attempt_number, o.worker_id, o.correlation_id,
+    o.agree
 FROM lines l LEFT JOIN owners o USING (execution_id) ORDER BY l.execution_id, l.seq;

@@ -33,15 +33,20 @@ INSERT OR IGNORE INTO log_heads (execution_id, seq, chain_hash, lines, task_id, 
     closed, mac)
 VALUES (?1, ?2, ?3, ?4, ?5, ?6, ?7, ?8, ?9);
 
--- Not closed is what is empty, of whatever class: x'' differs from ''.
+-- Not closed is what is empty, of whatever class: x'' differs from ''. Every note is looked at: only
+-- some may be by the key.
 -- name: heads_first
-SELECT max(h.seq), h.chain_hash, h.lines, h.task_id, h.task_type, h.logged_at, h.closed, h.mac,
-    h.execution_id, sum(h.lines), CASE WHEN e.status IS NULL THEN 'removed'
-    WHEN e.status NOT IN ('pending', 'running') THEN e.status END AS ended
-FROM log_heads h LEFT JOIN execution_rows e
-    ON e.execution = task_key(h.execution_id) AND e.id = h.execution_id
-WHERE length(h.closed) = 0 GROUP BY h.execution_id HAVING sum(h.lines) > 0 OR ended IS NOT NULL
-ORDER BY h.execution_id LIMIT ?1;
+SELECT h.seq, h.chain_hash, h.lines, h.task_id, h.task_type, h.logged_at, h.closed, h.mac,
+    h.execution_id, o.ended
+FROM (SELECT h.execution_id AS id, CASE WHEN e.status IS NULL THEN 'removed'
+        WHEN e.status NOT IN ('pending', 'running') THEN e.status END AS ended
+    FROM log_heads h LEFT JOIN execution_rows e
+        ON e.execution = task_key(h.execution_id) AND e.id = h.execution_id
+    WHERE length(h.closed) = 0 GROUP BY h.execution_id
+    HAVING sum(h.lines > 0) > 0 OR ended IS NOT NULL
+    ORDER BY h.execution_id LIMIT ?1) o
+CROSS JOIN log_heads h ON h.execution_id = o.id AND length(h.closed) = 0
+ORDER BY o.id, h.seq;
 
 -- name: heads_open
 SELECT 1 FROM log_heads WHERE length(closed) = 0 LIMIT 1;
@@ -52,9 +57,10 @@ DELETE FROM log_heads WHERE execution_id = ?1 AND seq <= ?2 AND length(closed) =
 -- name: heads_forget
 DELETE FROM log_heads WHERE execution_id = ?1 AND seq <= ?2;
 
+-- Nothing could follow a serial of that size: it is anybody's.
 -- name: anchor_last
 SELECT serial, record, record_hash, signature, created_at FROM log_anchors
-ORDER BY serial DESC LIMIT 1;
+WHERE serial < 4611686018427387904 ORDER BY serial DESC LIMIT 1;
 
 -- name: anchor_insert
 INSERT INTO log_anchors (serial, record, record_hash, signature, created_at)
@@ -93,7 +99,8 @@ SELECT seq, chain_hash, lines, task_id, task_type, logged_at, closed, mac, execu
 FROM log_heads ORDER BY execution_id, seq;
 
 -- name: walk_owner
-SELECT s.id, e.attempt_number, e.worker_id, o.correlation_id
+SELECT s.id, e.attempt_number, e.worker_id, o.correlation_id,
+    coalesce(o.correlation_id, '') = coalesce(e.correlation_id, '')
 FROM execution_rows e JOIN task_states s ON s.task = e.task
 LEFT JOIN task_options o ON o.task = e.task
 WHERE e.execution = task_key(?1) AND e.id = ?1;

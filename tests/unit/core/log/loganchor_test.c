@@ -70,11 +70,12 @@ static void d9_a_record_says_what_was_put_into_it(void **state)
 static void d9_what_items_and_records_say_beside_that_is_read_back(void **state)
 {
     struct anchor anchor = {.kind = ANCHOR_CUTS, .serial = 1, .has_since = true, .since_us = 77};
-    const struct log_part items[4] = {
+    const struct log_part items[5] = {
         {.head = {.seq = 1}, .closed = true},
         {.head = {.seq = 2}, .lines = 2, .at_us = 5000, .window_ms = 9},
         {.head = {.seq = 3}, .emptied = true, .level = SEVERITY_WARN, .at_us = 1, .window_ms = 2},
-        {.head = {.seq = 4}, .lines = 4}};
+        {.head = {.seq = 4}, .lines = 4},
+        {.head = {.seq = 5}, .refused = true}};
     struct buf text = BUF_INIT(ANCHOR_BYTES_MAX);
     struct anchor_row row;
     struct anchor read;
@@ -82,13 +83,14 @@ static void d9_what_items_and_records_say_beside_that_is_read_back(void **state)
     struct log_part item;
 
     (void)state;
-    assert_int_equal(anchor_make(&anchor, items, 4, NULL, &text, &row), 0);
+    assert_int_equal(anchor_make(&anchor, items, 5, NULL, &text, &row), 0);
     assert_true(anchor_parse(row.record, &read));
     assert_true(read.has_since);
     assert_int_equal(read.since_us, 77);
     json_begin(read.items, &iter);
-    for (int i = 0; i < 4; i++) {
+    for (int i = 0; i < 5; i++) {
         assert_true(anchor_next_item(&iter, &item));
+        assert_int_equal(item.refused, items[i].refused);
         assert_int_equal(item.head.seq, items[i].head.seq);
         assert_int_equal(item.lines, items[i].lines);
         assert_int_equal(item.closed, items[i].closed);
@@ -97,6 +99,34 @@ static void d9_what_items_and_records_say_beside_that_is_read_back(void **state)
         assert_int_equal(item.at_us, items[i].at_us);
         assert_int_equal(item.window_ms, items[i].window_ms);
     }
+    buf_deinit(&text);
+}
+
+/* One that says nothing is told of, and those behind it are read. */
+static void j6_an_item_that_cannot_be_read_hides_no_other(void **state)
+{
+    struct anchor anchor = {.kind = ANCHOR_HEADS, .serial = 1};
+    const struct log_part items[3] = {{.head = {.seq = 5}, .lines = -95, .closed = true},
+                                      {.head = {.seq = -1}},
+                                      {.head = {.seq = 3}, .lines = 3}};
+    struct buf text = BUF_INIT(ANCHOR_BYTES_MAX);
+    struct anchor_row row;
+    struct anchor read;
+    struct json_iter iter;
+    struct log_part item;
+
+    (void)state;
+    assert_int_equal(anchor_make(&anchor, items, 3, NULL, &text, &row), 0);
+    assert_true(anchor_parse(row.record, &read));
+    json_begin(read.items, &iter);
+    for (int i = 0; i < 2; i++) {
+        assert_true(anchor_next_item(&iter, &item));
+        assert_true(item.unread);
+    }
+    assert_true(anchor_next_item(&iter, &item));
+    assert_false(item.unread);
+    assert_int_equal(item.lines, 3);
+    assert_false(anchor_next_item(&iter, &item));
     buf_deinit(&text);
 }
 
@@ -240,6 +270,7 @@ int main(void)
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(d9_a_record_says_what_was_put_into_it),
         cmocka_unit_test(d9_what_items_and_records_say_beside_that_is_read_back),
+        cmocka_unit_test(j6_an_item_that_cannot_be_read_hides_no_other),
         cmocka_unit_test(j6_every_changed_byte_spoils_the_signature),
         cmocka_unit_test(d9_an_unsigned_record_is_never_taken_for_a_signed_one),
         cmocka_unit_test(d9_a_line_of_the_anchor_file_comes_back_byte_for_byte),

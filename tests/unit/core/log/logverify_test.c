@@ -653,6 +653,68 @@ static void j5_nothing_may_follow_a_closed_chain(void **state)
     assert_non_null(strstr(model->detail, "after its execution ended"));
 }
 
+static void record_part(struct model *model, enum anchor_kind kind, struct log_part part)
+{
+    struct anchor anchor = {.kind = kind};
+
+    add_record(model, &anchor, &part, 1);
+}
+
+/* Records name every line once. Where a run was set back and went on, two name the same ones, also
+ * when its lines are gone by a signed cut. */
+static void j8_lines_that_two_records_name_are_told_of(void **state)
+{
+    struct model *model = *state;
+    struct log_part part = {.lines = 3};
+
+    add_lines(model, 1, 3);
+    part.head = head_of(model, 1);
+    record_part(model, ANCHOR_HEADS, part);
+    add_lines(model, 1, 2);
+    part = (struct log_part){.head = head_of(model, 1), .lines = 2};
+    record_part(model, ANCHOR_HEADS, part);
+    part.lines = 0;
+    part.closed = true;
+    record_part(model, ANCHOR_HEADS, part); /* its end, ... */
+    part.lines = 2;
+    part.closed = false;
+    record_part(model, ANCHOR_TRIM, part); /* ... and what a trim repeats: all is in order */
+    assert_int_equal(verify(model), 0);
+    model->records_count -= 2;
+    model->count = 3;
+    model->lines[2].line.message = STR("other");
+    chain_anew(model, 1);
+    add_lines(model, 1, 4);
+    part = (struct log_part){.head = head_of(model, 1), .lines = 4};
+    record_part(model, ANCHOR_HEADS, part);
+    part.lines = 7;
+    record_part(model, ANCHOR_CUTS, part);
+    model->count = 0;
+    assert_found(model, "log", 1, 7);
+    assert_non_null(strstr(model->detail, "two records name the same lines"));
+    model->records_count -= 2;
+    part = (struct log_part){.head = head_of(model, 1), .lines = 5};
+    part.head = (struct log_head){.execution_id = execution(1), .seq = 5, .hashed = true};
+    record_part(model, ANCHOR_HEADS, part); /* up to the same line, which is another one */
+    part.lines = 7;
+    record_part(model, ANCHOR_CUTS, part);
+    assert_found(model, "log", 1, 5);
+}
+
+static void j6_what_a_record_says_and_nobody_can_read_is_told_of(void **state)
+{
+    struct model *model = given(state);
+
+    record_part(model, ANCHOR_HEADS, (struct log_part){.head = head_of(model, 1), .lines = -9,
+                                                       .closed = true});
+    assert_int_equal(verify(model), 1);
+    assert_string_equal(model->kind, "anchor");
+    model->records_count--;
+    record_part(model, ANCHOR_TRIM, (struct log_part){.head = head_of(model, 1), .refused = true});
+    assert_found(model, "log", 1, 5);
+    assert_non_null(strstr(model->detail, "refused to sign"));
+}
+
 static void j8_what_went_before_its_time_is_named(void **state)
 {
     struct model *model = given(state);
@@ -799,6 +861,10 @@ int main(void)
         cmocka_unit_test_setup_teardown(
             d9_emptied_lines_are_whole_where_a_record_says_so_and_only_there, setup, teardown),
         cmocka_unit_test_setup_teardown(j5_nothing_may_follow_a_closed_chain, setup, teardown),
+        cmocka_unit_test_setup_teardown(j8_lines_that_two_records_name_are_told_of, setup,
+                                        teardown),
+        cmocka_unit_test_setup_teardown(j6_what_a_record_says_and_nobody_can_read_is_told_of,
+                                        setup, teardown),
         cmocka_unit_test_setup_teardown(j8_what_went_before_its_time_is_named, setup, teardown),
         cmocka_unit_test_setup_teardown(j5_since_when_lines_need_proof_is_said_once, setup,
                                         teardown),
