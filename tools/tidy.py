@@ -1,9 +1,13 @@
 #!/usr/bin/env python3
 """Checks what a compiler does not: include direction, unique file names, opening comments, line
-length, open ends. Prints one line per finding and exits 1 when there is any."""
+length, open ends; sizes (tidy_sizes.py) and plain words (tidy_words.py). Prints one line per finding
+and exits 1 when there is any."""
 import os
 import re
 import sys
+
+import tidy_sizes
+import tidy_words
 
 root = sys.argv[1] if len(sys.argv) > 1 else "."
 source = os.path.join(root, "src")
@@ -116,6 +120,8 @@ for store in ("sqlite", "postgres"):  # of two migrations with one number only o
     for before, name in zip(ups, ups[1:]):
         if name[:4] == before[:4]:
             say(os.path.join(folder, name), 1, f"has the number of {before}")
+tidy_sizes.check(root, say)
+tidy_words.check(root, say)
 for finding in findings:
     print(finding)
 print(f"{len(names)} files, {len(findings)} findings")
