@@ -149,12 +149,12 @@ class Jobs(JobTest):
         self.perdura("job", "run", "report", "--wait")
         self.perdura("job", "run", "broken", "--wait", code=1)
         history = self.perdura("job", "history", "report").stdout
-        self.assertRegex(history, r"2 attempts since \S+: 2 completed; 100\.0% went well; \S+ on "
+        self.assertRegex(history, r"2 attempts since \S+: 2 completed; 100\.0% succeeded; \S+ on "
                                   r"average, \S+ at most")
         self.assertIn(task_id, history)
         failed = self.perdura("job", "history", "broken", "--status", "failed").stdout
         self.assertIn("1 attempt since", failed)
-        self.assertIn("0.0% went well", failed)
+        self.assertIn("0.0% succeeded", failed)
         self.assertEqual(self.items("job", "history", "broken", "--status", "completed"), [])
         self.assertEqual(self.items("job", "history", "report", "--since", "+1h"), [])
         self.assertEqual(self.json("job", "show", "broken")["last_execution"]["status"],

@@ -28,8 +28,8 @@ static bool is_queue_name(struct str name, struct err *err)
 {
     if (!search_is_pattern(name))
         return true;
-    err_set(err, ERR_INVALID, "'" STR_FMT "' is no name of a queue: it must not begin or end with "
-            "'*', patterns do not work here", STR_ARG(name));
+    err_set(err, ERR_INVALID, "'" STR_FMT "' is not a valid queue name: it must not begin or end "
+            "with '*', patterns do not work here", STR_ARG(name));
     return false;
 }
 

@@ -46,7 +46,7 @@ static void write_duration(struct str stats, const char *member, const char *bef
     buf_format(line, "%s%s", before, shown);
 }
 
-/* "12 attempts since …: 11 completed, 1 failed; 91.7% went well; 1.2s on average, 4.0s at most" */
+/* "12 attempts since …: 11 completed, 1 failed; 91.7% succeeded; 1.2s on average, 4.0s at most" */
 static void print_summary(struct call *call, struct str stats)
 {
     BUF_AUTO struct buf line = BUF_INIT(1024);
@@ -61,7 +61,7 @@ static void print_summary(struct call *call, struct str stats)
     terminal_clean(&line, view_member(call, stats, "since"));
     write_counts(stats, &line);
     if (rate.data && json_double(rate, &share))
-        buf_format(&line, "; %.1f%% went well", 100 * share);
+        buf_format(&line, "; %.1f%% succeeded", 100 * share);
     write_duration(stats, "average_duration_ms", "; ", &line);
     write_duration(stats, "max_duration_ms", " on average, ", &line);
     if (line.len > 0 && json_get(stats, STR("max_duration_ms")).data &&

@@ -46,15 +46,15 @@ static void look_at_server(struct alerts *alerts)
 
     if (facts->storage_full)
         add(alerts, "store_full", "critical", NULL, -1, -1,
-            "The store has no space: nothing new is taken. Free some; the server then continues by "
-            "itself.");
+            "The store is full: the server accepts nothing new. Free some space; the server then "
+            "continues by itself.");
     if (facts->no_leader)
         add(alerts, "no_leader", "critical", NULL, -1, -1,
-            "No node leads: nothing is swept, fired or removed. Look at the nodes' logs and at "
-            "the database.");
+            "No node is the leader: leases, schedules and retention are not processed. Check the "
+            "nodes' logs and the database.");
     if (facts->stores_down)
         add(alerts, "store_down", "critical", NULL, (double)facts->stores_down, -1,
-            "%lld of the stores queues are routed to do not answer.",
+            "%lld of the stores that queues are routed to do not answer.",
             (long long)facts->stores_down);
     if (facts->log_regression)
         add(alerts, "log_regression", "critical", NULL, -1, -1,
@@ -62,8 +62,8 @@ static void look_at_server(struct alerts *alerts)
             "verify.");
     if (facts->read_errors)
         add(alerts, "read_errors", "critical", NULL, (double)facts->read_errors, -1,
-            "%lld reads of the store met an error of the disk. Make a backup and look at the "
-            "disk.", (long long)facts->read_errors);
+            "%lld reads of the store failed with a disk error. Make a backup and check the disk.",
+            (long long)facts->read_errors);
 }
 
 static void look_at_plans(struct alerts *alerts)
@@ -72,17 +72,17 @@ static void look_at_plans(struct alerts *alerts)
 
     if (facts->unread)
         add(alerts, "figures_missing", "warning", NULL, -1, -1,
-            "The store could not be read just now, or too many read it: executions, waits without "
-            "a worker and schedules in error may be missing here. Ask again.");
+            "The store could not be read just now, or too many clients are reading it: executions, "
+            "waits without a worker and schedules in error may be missing here. Ask again.");
     if (facts->clock_behind_us >= ALERT_CLOCK_US)
         add(alerts, "clock_back", "warning", NULL,
             (double)(facts->clock_behind_us / CLOCK_SECOND_US), -1,
-            "The clock of this machine went back by %lld s: what is planned by wall time comes "
-            "later. Look at its time service.",
+            "The clock of this machine went back by %lld s: scheduled times come later. Check its "
+            "time service.",
             (long long)(facts->clock_behind_us / CLOCK_SECOND_US));
     if (facts->schedules_in_error)
         add(alerts, "schedules_in_error", "warning", NULL, facts->schedules_in_error, -1,
-            "%u schedules or recurring patterns stand still with an error: perdura schedule list "
+            "%u schedules or recurring patterns have stopped with an error: perdura schedule list "
             "--with-error shows them.", facts->schedules_in_error);
 }
 

@@ -129,7 +129,7 @@ static int check_spelling(struct str key, struct err *err)
 
             snprintf(field, sizeof field, STR_FMT, STR_ARG(key));
             return err_set_field(err, ERR_INVALID, field,
-                                 "\"%s\" means nothing here; did you mean \"%s\"?", field,
+                                 "\"%s\" is unknown here; did you mean \"%s\"?", field,
                                  known[i]);
         }
     return 0;

@@ -221,8 +221,8 @@ static void take_word(struct reader *reader, struct str *rest, struct crontab_li
     int rc;
 
     if (word.len == 7 && strncasecmp(word.data, "@reboot", 7) == 0) {
-        refuse(line, STR("@reboot means the start of the machine, which is no time; start the "
-                         "command from the system's services"));
+        refuse(line, STR("@reboot names the start of the machine, not a time; start the command as "
+                         "a system service"));
         return;
     }
     if (word.len == 6 && strncasecmp(word.data, "@every", 6) == 0) {

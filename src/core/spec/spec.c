@@ -333,7 +333,7 @@ static int check_together(struct parse *parse)
                              "Give \"max_retries\" or \"max_attempts\" (one more), not both.");
     if (input->spec.trace.state.data && !input->spec.trace.parent.data)
         return err_set_field(parse->err, ERR_INVALID, "tracestate",
-                             "\"tracestate\" means nothing without \"traceparent\"; give both.");
+                             "\"tracestate\" needs \"traceparent\"; give both.");
     if (input->hash_fields_count && parse->has_hash_input && !input->hash_input)
         return err_set_field(parse->err, ERR_INVALID, "hash_input",
                              "\"hash_fields\" asks for a hash and \"hash_input\" forbids it; "

@@ -26,10 +26,10 @@ static const struct {
     [RECOVERY_ENDED] = {"ended", "the task failed or was cancelled; only a retry starts it again"},
     [RECOVERY_NOT_LOST] = {"not_lost", "the task waits or runs; there is nothing to recover"},
     [RECOVERY_KEY_TAKEN] = {"key_taken",
-                            "another task has its key since it ended; wait until that one has "
-                            "ended too"},
+                            "another task has taken its key since it ended; wait until that one "
+                            "has ended too"},
     [RECOVERY_CHECKPOINT_DAMAGED] = {"checkpoint_damaged",
-                                     "none of its checkpoints is whole; use restart_clean"},
+                                     "none of its checkpoints is intact; use restart_clean"},
     [RECOVERY_HANDLER_GONE] = {"handler_gone",
                                "no live worker of its queue has a handler for its type"},
     [RECOVERY_UNANSWERED] = {"unanswered", "the validator of its type did not answer"},

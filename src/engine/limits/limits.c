@@ -326,8 +326,8 @@ int limits_queue_room(const struct batch *batch, uint32_t more, struct err *err)
     if (map_count(&batch->engine->limits.queues) + more <= BOUND_QUEUES)
         return 0;
     return err_set_field(err, ERR_INVALID, "queue",
-                         "there are %u queues, and %d may be; use one "
-                         "of them, with limit_key for finer parts",
+                         "there are %u queues already, and at most %d are allowed; use one of "
+                         "them, with limit_key for finer parts",
                          map_count(&batch->engine->limits.queues), BOUND_QUEUES);
 }
 

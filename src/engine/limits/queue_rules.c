@@ -63,8 +63,7 @@ int limits_list(struct batch *batch, struct request *base)
     if (batch->store->shared && limits_follow(batch, err) < 0) /* others make queues, too */
         return -(int)err->code;
     if (request->name.data && !limits_queue(engine, request->name))
-        return err_set(err, ERR_NOT_FOUND, "there is no such queue; it comes into being with its "
-                                           "first task");
+        return err_set(err, ERR_NOT_FOUND, "there is no such queue; its first task creates it");
     request->queues = TRY_MEMORY(arena_alloc_array(
         request->base.arena, map_count(&engine->limits.queues), sizeof *request->queues));
     while ((state = map_next(&engine->limits.queues, &cursor)) != NULL) {

@@ -36,8 +36,8 @@ void part_submit(struct part *part, struct request *request)
         return;
     }
     request->waiting = request->forgotten = false;
-    err_set(&request->err, ERR_UNAVAILABLE, "the store '%s' has failed; start the server again "
-            "when it is well", part->where);
+    err_set(&request->err, ERR_UNAVAILABLE, "the store '%s' has failed; restart the server "
+            "once the store is healthy", part->where);
     request->done(request);
 }
 

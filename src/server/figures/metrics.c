@@ -277,7 +277,7 @@ static void write_looked(struct buf *out, const struct stats_look *look)
     if (!look->whole)
         return;
     metrics_one(out, "schedules_in_error", "gauge",
-                "Active schedules and patterns that stand still with an error (100 at most each).",
+                "Active schedules and patterns that have stopped with an error (at most 100 each).",
                 look->schedules_in_error);
     metrics_one(out, "recoveries_pending", "gauge",
                 "Entries of the recovery queue that wait (100 at most).",

@@ -193,7 +193,7 @@ static struct report decide(const struct function_call *call, int returned)
             return worker_report(REPORT_RELEASE);
         return fail_report(call, STR("failed"));
     }
-    return fail_report(call, STR("the function returned a value that means nothing"));
+    return fail_report(call, STR("the function returned an unknown value"));
 }
 
 static void run_function(const struct handler *handler, struct handler_run *run)
