@@ -1,6 +1,6 @@
 /* A growing byte buffer with a maximum. Appending beyond it (or without memory) sets `failed` and
- * drops these bytes and all that follow until a reset, so that a long run of appends is checked
- * once at its end and what is there is always a whole front part. One owner at a time. */
+ * drops these bytes and all that follow until a reset, so that a caller checks a long run of
+ * appends once at its end, and the content is always an unbroken beginning. One owner at a time. */
 #ifndef BASE_BUF_H
 #define BASE_BUF_H
 

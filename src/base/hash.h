@@ -1,5 +1,5 @@
-/* SHA-256 and HMAC-SHA-256 (OpenSSL), hex, and comparing secrets in constant time. What gives an
- * int gives 0, or -ERR_MEMORY and no hash. Any thread. */
+/* SHA-256 and HMAC-SHA-256 (OpenSSL), hex, and comparing secrets in constant time. Functions that
+ * return an int return 0, or -ERR_MEMORY without a hash. Any thread. */
 #ifndef BASE_HASH_H
 #define BASE_HASH_H
 

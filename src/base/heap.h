@@ -1,6 +1,6 @@
-/* A binary min-heap of nodes that lie inside the caller's structs: what is due next. Nodes are
- * borrowed and must stay where they are while they are in the heap; equal keys come in any order.
- * Not thread-safe. */
+/* A binary min-heap of nodes inside the caller's structs, for finding what is due next. Nodes are
+ * borrowed and must not move while they are in the heap; equal keys come in any order. Not
+ * thread-safe. */
 #ifndef BASE_HEAP_H
 #define BASE_HEAP_H
 

@@ -1,5 +1,5 @@
 /* How long things took, counted in buckets whose bounds grow by a quarter to a half each: enough
- * for quantiles, and the round bounds among them are those Prometheus is shown. Pure. */
+ * for quantiles. Prometheus gets the round bounds among them. Pure. */
 #ifndef BASE_HISTOGRAM_H
 #define BASE_HISTOGRAM_H
 

@@ -1,5 +1,5 @@
-/* A set of times of day that is the product of hours, minutes and seconds, as bit masks: what cron
- * and RRULE both speak of. Pure, any thread. */
+/* A set of times of day that is the product of hours, minutes and seconds, as bit masks; used by
+ * cron and RRULE. Pure, any thread. */
 #ifndef CALENDAR_DAYTIMES_H
 #define CALENDAR_DAYTIMES_H
 

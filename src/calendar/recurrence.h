@@ -8,11 +8,11 @@
  *   yearly   month (1 to 12 or a name) and day, or month, weekday and nth
  *   rrule    rrule: text as in rrule.h
  *
- * What begins is the day of starts_at, else that of the making, at `time`: an rrule without DTSTART
- * has that as its start, and its COUNT counts what comes from starts_at or the making on. A rule
- * with DTSTART counts from there, as in RFC 5545.
+ * A pattern begins on the day of starts_at, else on the day it was made, at `time`. An rrule
+ * without DTSTART starts there, and its COUNT counts from there on. A rule with DTSTART counts from
+ * DTSTART, as in RFC 5545.
  *
- * A day that a month does not have (31 April) is left out, as in RFC 5545; "last" is always there.
+ * A day that a month does not have (31 April) is skipped, as in RFC 5545; "last" always exists.
  * Pure, any thread. */
 #ifndef CALENDAR_RECURRENCE_H
 #define CALENDAR_RECURRENCE_H

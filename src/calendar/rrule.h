@@ -1,8 +1,8 @@
 /* Recurrences as in RFC 5545 (D6): DTSTART, RRULE with all its parts, RDATE and EXDATE, in a zone.
  * Differences, all on purpose: daylight saving follows D3 (wall.h) and not the RFC's "offset before
  * the gap"; DTSTART itself fires only where the rule matches it; an UNTIL that is a date includes
- * that day; COUNT counts instants, without DTSTART those that are still to come. Dates are kept in
- * the arena that was given. Pure, any thread. */
+ * that day; COUNT counts instants, without DTSTART only future ones. Dates live in the caller's
+ * arena. Pure, any thread. */
 #ifndef CALENDAR_RRULE_H
 #define CALENDAR_RRULE_H
 

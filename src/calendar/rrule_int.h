@@ -1,4 +1,4 @@
-/* Inside of recurrences: their days, and the reading of their text. Not for others. */
+/* Internal to recurrences: their days, and the parser of their text. */
 #ifndef CALENDAR_RRULE_INT_H
 #define CALENDAR_RRULE_INT_H
 

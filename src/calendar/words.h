@@ -1,4 +1,4 @@
-/* Pieces of English sentences that cron, RRULE, recurrences and windows explain themselves with.
+/* Pieces of English sentences with which cron, RRULE, recurrences and windows are explained.
  * Pure, any thread. */
 #ifndef CALENDAR_WORDS_H
 #define CALENDAR_WORDS_H

@@ -1,8 +1,8 @@
-/* A time zone: which offset from UTC its clocks show at every instant, and back from what a clock
- * shows to instants. Made from the bytes of a TZif file (RFC 8536, versions 1 to 3); the rule in
- * its footer is unrolled over 400 years, after which the calendar repeats, so that every question
- * is one search in a table. Times are those of years 1 to 9999, give or take a few. Immutable once
- * made: any thread may ask. */
+/* A time zone: the offset from UTC that its clocks show at an instant, and the instants at which
+ * they show a given time. Made from the bytes of a TZif file (RFC 8536, versions 1 to 3); the rule
+ * in its footer is unrolled over 400 years, after which the calendar repeats, so that every
+ * question is one search in a table. Times are those of years 1 to 9999, give or take a few.
+ * Immutable once made: any thread may ask. */
 #ifndef CALENDAR_ZONE_H
 #define CALENDAR_ZONE_H
 

@@ -1,4 +1,4 @@
-/* Inside of a zone, shared by the files that make one. Not for others. */
+/* Internal to zones: shared by the files that make one. */
 #ifndef CALENDAR_ZONE_INT_H
 #define CALENDAR_ZONE_INT_H
 

@@ -1,6 +1,6 @@
-/* The zones a process has read, each kept until its file changes. An object that its owner hands
- * around; every function may be called from any thread. It starts no thread and asks for no time:
- * the caller hands it in. */
+/* The zones a process has read, each kept until its file changes. Its owner passes it around; every
+ * function may be called from any thread. It starts no thread and never reads the clock: callers
+ * pass the time in. */
 #ifndef CALENDAR_ZONES_H
 #define CALENDAR_ZONES_H
 

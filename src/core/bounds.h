@@ -1,4 +1,4 @@
-/* Every maximum of the domain in one place, each with its reason. Over them the API answers 413
+/* Every maximum of the domain in one place, each with its reason. Beyond them the API answers 413
  * (size) or 422 (meaning). Limits of the HTTP connection itself are in net/http.h. */
 #ifndef CORE_BOUNDS_H
 #define CORE_BOUNDS_H

@@ -1,7 +1,8 @@
 /* Which callback URLs may be called: the list `callbacks.allow`, or loopback when it is empty.
- * An entry is scheme and host, and maybe a port and a path prefix; hosts are compared whole. What
- * could be read in two ways (user info, backslashes, dot segments, odd ports) is never allowed, so
- * that the client cannot end up elsewhere than this file thought. Pure; no names are resolved. */
+ * An entry is scheme and host, and maybe a port and a path prefix; hosts are compared whole. URLs
+ * that programs may read differently (user info, backslashes, dot segments, odd ports) are never
+ * allowed, so that the client cannot connect to another place than the one checked here. Pure; no
+ * names are resolved. */
 #ifndef CORE_CALLBACK_ALLOW_H
 #define CORE_CALLBACK_ALLOW_H
 

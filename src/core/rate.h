@@ -1,7 +1,6 @@
-/* Rates. A strict one never lets more than so many begin within any period: a token comes back one
- * period after it was taken. One with a burst is a token bucket. Pure: the time is handed in, and
- * where buckets live is the caller's business. Whole numbers only, so that nothing drifts however
- * often it is asked. */
+/* Rates. A strict rate never lets more than its count begin within any period: a token comes back
+ * one period after it was taken. A rate with a burst is a token bucket. Pure: callers pass the time
+ * in and own the buckets. Whole numbers only, so that nothing drifts however often it is used. */
 #ifndef CORE_RATE_H
 #define CORE_RATE_H
 

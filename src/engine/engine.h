@@ -1,11 +1,11 @@
-/* The queue: the only code that changes a task. It runs on one thread of its own, the writer's:
- * requests gather in an inbox, everything that has arrived is decided and written in one
- * transaction, and the answers go out only after its commit (group commit). Claims that find
- * nothing wait inside, and are served in the same commit as the enqueue that brings them work.
+/* The engine: the only code that changes a task. It runs on its own thread: requests gather in an
+ * inbox, everything that has arrived is decided and written in one transaction, and the answers go
+ * out only after its commit (group commit). Claims that find nothing wait inside, and are served in
+ * the same commit as the enqueue that brings them work.
  *
- * Requests are structs of the caller's, submitted with engine_submit; `done` is called on the
- * queue's thread after the commit and must only hand the request on (loop_post, a condition).
- * Between submit and done the request, its arena and what it points to belong to the queue. */
+ * Requests are structs of the caller, submitted with engine_submit. The engine calls `done` on its
+ * thread after the commit; `done` must only hand the request on (loop_post, a condition). Between
+ * submit and done the request, its arena and what it points to belong to the engine. */
 #ifndef ENGINE_ENGINE_H
 #define ENGINE_ENGINE_H
 

@@ -2,9 +2,10 @@
  * Everything here runs on the loop thread. Requests of one connection are handled one at a time, so
  * answers leave in the order of the requests.
  *
- * A client that closes its sending side has announced no further requests; whatever it sent before
- * is still answered. Only an exchange that asked with http_on_gone (a long-poll) and a stream take
- * it as a farewell: waiting for a reader who most likely left would hold work back from others. */
+ * A client that closes its sending side will send no further requests; the server still answers
+ * what it sent before. Only an exchange that called http_on_gone (a long-poll) and a stream take it
+ * as the client's leaving: waiting for a reader that has most likely left would hold work back from
+ * others. */
 #ifndef NET_HTTP_H
 #define NET_HTTP_H
 

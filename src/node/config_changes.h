@@ -1,5 +1,5 @@
-/* What a configuration that was read again takes away or leaves as it was, in lines of the log: a
- * reload that says only "done" hides both. */
+/* Logs what a reload of the configuration removes or leaves unchanged: a reload that only says
+ * "done" would hide both. */
 #ifndef NODE_CONFIG_CHANGES_H
 #define NODE_CONFIG_CHANGES_H
 

@@ -1,4 +1,4 @@
-/* What is lost when a migration is taken back. Pure. */
+/* What is lost when a migration is reverted. Pure. */
 #ifndef NODE_MIGRATION_LOSSES_H
 #define NODE_MIGRATION_LOSSES_H
 

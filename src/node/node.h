@@ -1,6 +1,6 @@
 /* What the command line asks of the rest of the program: the two long-running modes and the
- * commands that open a store themselves. The command line parses and prints; the node does.
- * Implemented in src/node/. Texts in reports live in the arena that is handed in. */
+ * commands that open a store themselves. The command line parses and prints; the node does the
+ * work. Implemented in src/node/. Texts in reports live in the caller's arena. */
 #ifndef NODE_NODE_H
 #define NODE_NODE_H
 

@@ -1,6 +1,6 @@
-/* The stores of `perdura serve`: the main one, and those queues are routed to; with the queue over
- * them, and for each a dispatcher of callbacks and, where types have some, one that asks
- * validators. With a single store it is just that one. */
+/* The stores of `perdura serve`: the main one, and those that queues are routed to; the engine over
+ * them; and for each store a sender of callbacks and, if types have validators, a thread that asks
+ * them. With a single store it is just that one. */
 #ifndef NODE_SERVE_STORES_H
 #define NODE_SERVE_STORES_H
 

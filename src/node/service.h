@@ -1,6 +1,6 @@
-/* The server as a service: tells the service manager when it serves and when it stops, and shows it
- * signs of life that come from the loop and from the queue's thread both, so that a server that
- * hangs is started again. Without a service manager nothing happens. The loop's thread. */
+/* The server as a service: tells the service manager when it serves and when it stops, and sends
+ * watchdog messages that come from both the loop and the engine's thread, so that the manager
+ * restarts a server that hangs. Without a service manager nothing happens. The loop's thread. */
 #ifndef NODE_SERVICE_H
 #define NODE_SERVICE_H
 

@@ -1,8 +1,8 @@
-/* Callbacks: takes due messages from the outbox, sends them signed, and tells the outbox what came
- * of it. At least once: a message is removed only after its receiver said 2xx, and every try of it
- * carries the same event id. Failures are tried again with exponential back-off and full jitter
- * until the message expires; then it is given up and kept. One thread of its own, which sleeps in
- * one place until something is due, a transfer moves, or webhooks_wake is called. */
+/* Callbacks: takes due messages from the outbox, sends them signed, and reports the result to the
+ * outbox. At least once: a message is removed only after its receiver said 2xx, and every try of it
+ * carries the same event id. Failures are retried with exponential backoff and full jitter until
+ * the message expires; then it is given up and kept. Runs on its own thread, which sleeps in one
+ * place until something is due, a transfer moves, or webhooks_wake is called. */
 #ifndef OUTBOUND_WEBHOOK_H
 #define OUTBOUND_WEBHOOK_H
 

@@ -1,6 +1,6 @@
-/* The ways of a request about what people plan with, the same for categories, jobs, schedules,
- * patterns and dependencies: list, show, make, change, remove, run, when it fires next. {id} may be
- * the name of a category, job or pattern. What is allowed is decided by the queue. Loop thread. */
+/* Requests about the catalog, the same for categories, jobs, schedules, patterns and dependencies:
+ * list, show, make, change, remove, run, when it fires next. {id} may be the name of a category,
+ * job or pattern. The engine decides what is allowed. Loop thread. */
 #ifndef SERVER_CATALOG_CALL_H
 #define SERVER_CATALOG_CALL_H
 

@@ -1,6 +1,6 @@
-/* The body of PATCH /v1/queues/{name}: limits and order of a queue. null takes a limit away; what
- * is not named stays; an unknown name is refused. Nothing is applied here. Pure, any thread. Texts
- * point into the body or the arena. */
+/* The body of PATCH /v1/queues/{name}: limits and order of a queue. null removes a limit; fields
+ * that are not named stay; an unknown name is refused. Nothing is applied here. Pure, any thread.
+ * Texts point into the body or the arena. */
 #ifndef SERVER_PARSE_QUEUE_H
 #define SERVER_PARSE_QUEUE_H
 

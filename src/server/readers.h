@@ -1,7 +1,7 @@
 /* A small pool of threads, each with a reader of the store, for everything that only reads. Jobs
- * come from the loop thread, run on a pool thread, and end on the loop thread. Writing is the
- * queue's and never passes here. Each lane has threads of its own, so that what takes its time
- * never holds up what does not. */
+ * come from the loop thread, run on a pool thread, and end on the loop thread. Writing belongs to
+ * the engine and never passes here. Each lane has its own threads, so that long reads never hold up
+ * short ones. */
 #ifndef SERVER_READERS_H
 #define SERVER_READERS_H
 

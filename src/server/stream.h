@@ -1,5 +1,5 @@
-/* Who reads changes of tasks along (GET /v1/stream). Loop thread, but for stream_notes (the
- * engine's). */
+/* The readers of GET /v1/stream, which follow changes of tasks. Loop thread, but for stream_notes
+ * (the engine's). */
 #ifndef SERVER_STREAM_H
 #define SERVER_STREAM_H
 

@@ -1,5 +1,6 @@
-/* The last events of /v1/stream, so that who comes back gets what it missed. Events are numbered
- * from 1 on within an epoch; "EPOCH-NUMBER" is the id that readers see. Pure; loop thread. */
+/* The last events of /v1/stream, so that a reader that comes back gets what it missed. Events are
+ * numbered from 1 on within an epoch; "EPOCH-NUMBER" is the id that readers see. Pure; loop
+ * thread. */
 #ifndef SERVER_STREAM_HISTORY_H
 #define SERVER_STREAM_HISTORY_H
 

@@ -1,6 +1,6 @@
-/* Bodies of requests as requests of the queue: what is made or changed of what people plan with.
- * Shared by the HTTP API and the library, so that both take the same. Pure, any thread; what
- * depends on other rows, on zones or on the time is decided by the queue. */
+/* Turns bodies of requests into requests to the engine that make or change parts of the catalog.
+ * Shared by the HTTP API and the library, so that both accept the same. Pure, any thread; the
+ * engine decides what depends on other rows, on zones or on the time. */
 #ifndef VIEW_CATALOG_BODY_H
 #define VIEW_CATALOG_BODY_H
 

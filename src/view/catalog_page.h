@@ -1,5 +1,5 @@
-/* Lists of what people plan with: what they are filtered by, and a page of them as JSON, newest
- * first. Shared by the HTTP API and the library. Any thread with a reader. */
+/* Lists of the catalog (categories, jobs, schedules, patterns): their filters, and a page as JSON,
+ * newest first. Shared by the HTTP API and the library. Any thread with a reader. */
 #ifndef VIEW_CATALOG_PAGE_H
 #define VIEW_CATALOG_PAGE_H
 

@@ -1,6 +1,6 @@
-/* What people plan with as replies show it: found by id or name, one of it, and when it fires next.
- * Shared by the HTTP API and the library, so that both show the same. Any thread with a reader; it
- * changes nothing. Lists are in catalog_page.h. */
+/* The catalog as replies show it: finds an entry by id or name, shows it, and lists when it fires
+ * next. Shared by the HTTP API and the library, so that both show the same. Any thread with a
+ * reader; it changes nothing. Lists are in catalog_page.h. */
 #ifndef VIEW_CATALOG_VIEW_H
 #define VIEW_CATALOG_VIEW_H
 

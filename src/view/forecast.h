@@ -1,8 +1,8 @@
 /* What will fire, and when: the instants of all schedules and recurring patterns of a window in
- * time order, with what is remarkable about them. Owners are handed in one by one, page by page; of
- * what they fire only the earliest `limit` are kept, so that memory does not grow with how many
- * there are (100,000 are meant). Pure but for the zones it borrows; one thread at a time. Runs that
- * overlap are not foretold: that depends on how long they take. */
+ * time order, with marks for what is unusual. Callers add owners one by one, page by page; only the
+ * earliest `limit` instants are kept, so that memory does not grow with their number (meant for
+ * 100,000). Pure but for the zones it borrows; one thread at a time. It does not predict
+ * overlapping runs: that depends on how long they take. */
 #ifndef VIEW_FORECAST_H
 #define VIEW_FORECAST_H
 

@@ -1,7 +1,8 @@
-/* The configuration, read again while a server or worker runs. What may change at any time is taken
- * from the file; everything else stays as it was at the start, and is named. Every configuration
- * that was in force stays in memory until the end: handlers under way still use theirs, and later
- * ones share what did not change. One that says nothing new is not kept. */
+/* The configuration, read again while a server or worker runs. A reload takes the settings that may
+ * change at any time from the file; everything else stays as it was at the start, and is named.
+ * Every configuration that was in force stays in memory until the end: running handlers still use
+ * theirs, and later configurations share what did not change. A configuration without changes is
+ * not kept. */
 #ifndef CLI_CONFIG_CONFIG_RELOAD_H
 #define CLI_CONFIG_CONFIG_RELOAD_H
 

@@ -1,5 +1,5 @@
-/* Keeps what this process was started with from the eyes of others: its environment, its command
- * line, its memory. */
+/* Hides from other processes what this one was started with: its environment, its command line, its
+ * memory. */
 #ifndef CLI_CONFIG_SECRETS_H
 #define CLI_CONFIG_SECRETS_H
 

@@ -1,6 +1,6 @@
-/* From the lines of a crontab to jobs with schedules on a server: which jobs they are to be, which
- * of them are there already, and the requests that make up the difference. Doing it again changes
- * nothing. One thread. */
+/* From the lines of a crontab to jobs with schedules on a server: which jobs they become, which of
+ * them exist already, and the requests that make the difference. A second import changes nothing.
+ * One thread. */
 #ifndef CLI_CRONTAB_CRONTAB_IMPORT_H
 #define CLI_CRONTAB_CRONTAB_IMPORT_H
 

@@ -1,5 +1,5 @@
-/* A table of instants: what clocks in a zone show, the offset, UTC, and a note where daylight
- * saving has its hand in it. One thread. */
+/* A table of instants: what clocks in a zone show, the offset, UTC, and a note if daylight saving
+ * affects it. One thread. */
 #ifndef CLI_PLANS_INSTANTS_H
 #define CLI_PLANS_INSTANTS_H
 

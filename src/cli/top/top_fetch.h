@@ -1,6 +1,6 @@
 /* What `perdura top` asks the server for: one job at a time, each some requests, and the replies
  * turned into what is shown. Blocks for as long as the server takes: the live view has a thread for
- * it (top_asker.c). One thread at a time, but for what is marked otherwise. */
+ * it (top_asker.c). One thread at a time, except where noted. */
 #ifndef CLI_TOP_TOP_FETCH_H
 #define CLI_TOP_TOP_FETCH_H
 

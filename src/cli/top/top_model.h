@@ -1,5 +1,5 @@
 /* What `perdura top` shows: replies of the API turned into rows of texts. Pure: no terminal, no
- * network, no clock. Texts are as the server sent them; who draws them cleans them. */
+ * network, no clock. Texts are as the server sent them; the code that draws them cleans them. */
 #ifndef CLI_TOP_TOP_MODEL_H
 #define CLI_TOP_TOP_MODEL_H
 

@@ -1,5 +1,5 @@
-/* The terminal while `perdura top` has it: raw keys, the alternate screen, its size, signals. It is
- * given back as it was on every way out, also while the program is stopped. One thread. */
+/* The terminal while `perdura top` has it: raw keys, the alternate screen, its size, signals. Every
+ * way out restores it, also while the program is stopped. One thread. */
 #ifndef CLI_TOP_TOP_SCREEN_H
 #define CLI_TOP_TOP_SCREEN_H
 

@@ -1,5 +1,5 @@
 /* One frame of `perdura top` as text, and what keys do to it. Pure: sizes and data go in, bytes
- * come out. Every text of others is cleaned here, and only here. */
+ * come out. Foreign text is cleaned here, and only here. */
 #ifndef CLI_TOP_TOP_VIEW_H
 #define CLI_TOP_TOP_VIEW_H
 

@@ -1,5 +1,5 @@
-/* How executions ended, counted per hour and category, and what becomes of it over the last hour,
- * day and week. Pure. */
+/* How executions ended, counted per hour and category, and summed over the last hour, day and week.
+ * Pure. */
 #ifndef CORE_MEASURE_EXECUTION_HOURS_H
 #define CORE_MEASURE_EXECUTION_HOURS_H
 

@@ -1,7 +1,7 @@
-/* What the queue did, counted where it commits: per queue, per lane (queue and type), per category
+/* What the engine did, counted where it commits: per queue, per lane (queue and type), per category
  * and per target. One thread at a time writes (the one that has the writer's turn), any thread
  * reads at any time without a lock: all figures only grow, and each is an atomic of its own. The
- * sets of names are bounded (D14): what comes beyond is counted together as the others. Names live
+ * sets of names are bounded (D14): further names share one set of figures, "the others". Names live
  * as long as the measures. */
 #ifndef CORE_MEASURE_MEASURE_H
 #define CORE_MEASURE_MEASURE_H

@@ -1,7 +1,7 @@
 /* Which names have figures of their own, the same for all measures of a node (several writers,
- * several stores): the first so many, for good. Were each to choose for itself, the sum would have
- * more names than it has places, and who is among "the others" would change while it is counted.
- * Any thread. */
+ * several stores): the first ones, permanently. If each measure chose its own, the sum would have
+ * more names than places, and the members of "the others" would change during counting. Any
+ * thread. */
 #ifndef CORE_MEASURE_MEASURE_NAMES_H
 #define CORE_MEASURE_MEASURE_NAMES_H
 

@@ -1,6 +1,6 @@
 /* What people plan with: categories, jobs, schedules, recurring patterns, and what jobs wait for
- * each other. Pure data, the columns of the tables of the same names; who changes it is queue/,
- * who stores it is store/. Texts are borrowed from the arena it was loaded into. */
+ * each other. Pure data, the columns of the tables of the same names; engine/ changes it, store/
+ * stores it. Texts are borrowed from the arena it was loaded into. */
 #ifndef CORE_PLAN_CATALOG_H
 #define CORE_PLAN_CATALOG_H
 

@@ -1,6 +1,6 @@
 /* From a JSON object of a request to what it asks of a category, job, schedule, recurring pattern
- * or dependency, and which of its fields it names. Pure; on the caller's thread. What depends on
- * other rows, on zones or on the time is checked later, in the queue. */
+ * or dependency, and which of its fields it names. Pure; on the caller's thread. The engine checks
+ * later what depends on other rows, on zones or on the time. */
 #ifndef CORE_PLAN_CATALOG_PARSE_H
 #define CORE_PLAN_CATALOG_PARSE_H
 

@@ -1,6 +1,6 @@
 /* Crontabs, as cron reads them: variables, entries of the user's and of the system's form, % and
- * its escape, the forms with @. From the text of one to its lines, each taken, or refused with the
- * reason. What is done with them is the importer's business. Pure, any thread. */
+ * its escape, the forms with @. Turns the text of one into lines, each accepted, or refused with
+ * the reason. The importer decides what to do with them. Pure, any thread. */
 #ifndef CORE_PLAN_CRONTAB_H
 #define CORE_PLAN_CRONTAB_H
 

@@ -1,5 +1,5 @@
-/* When a schedule or a recurring pattern fires: its calendar made ready, and what is to be done at
- * a moment with instants that have come (D2 to D4, D6). Pure but for the zones it borrows. */
+/* When a schedule or a recurring pattern fires: its calendar, and what to do at a given time with
+ * instants that are due (D2 to D4, D6). Pure but for the zones it borrows. */
 #ifndef CORE_PLAN_PLAN_H
 #define CORE_PLAN_PLAN_H
 

@@ -1,5 +1,5 @@
-/* A second life of a task: a new task with the old one's spec that begins behind one of its
- * checkpoints, for trying again beside the original. Pure; enqueued like any task. */
+/* Forks: a new task with an old one's spec that begins after one of its checkpoints, to try again
+ * beside the original. Pure; enqueued like any task. */
 #ifndef CORE_SPEC_FORK_H
 #define CORE_SPEC_FORK_H
 

@@ -1,5 +1,5 @@
-/* From a task object of a request to what the queue enqueues: parsing, defaults, checks, hashes.
- * Pure; runs on the caller's thread, so that the writer's has nothing left to parse. */
+/* From a task object of a request to what the engine enqueues: parsing, defaults, checks, hashes.
+ * Pure; runs on the caller's thread, so that the engine's thread has nothing left to parse. */
 #ifndef CORE_SPEC_SPEC_H
 #define CORE_SPEC_SPEC_H
 

@@ -1,4 +1,4 @@
-/* The hash that makes a damaged checkpoint show itself (B3). Pure; code that loads a checkpoint to
+/* The hash that reveals a damaged checkpoint (B3). Pure; code that loads a checkpoint to
  * resume from it computes the hash again and compares. */
 #ifndef CORE_TASK_CHECKPOINT_H
 #define CORE_TASK_CHECKPOINT_H

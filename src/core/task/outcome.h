@@ -1,4 +1,4 @@
-/* What becomes of a task when its attempt ends: pure decisions, applied by queue/. */
+/* What becomes of a task when its attempt ends: pure decisions, applied by engine/. */
 #ifndef CORE_TASK_OUTCOME_H
 #define CORE_TASK_OUTCOME_H
 

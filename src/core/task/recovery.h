@@ -1,6 +1,6 @@
 /* Recovery of lost tasks: the entries of the recovery queue (B4), what is found to be recoverable
- * (B5), and whether a task may be recovered at all (B6). Pure data and decisions: the queue gathers
- * the facts and applies them (recoveries.c), the store keeps the entries. */
+ * (B5), and whether a task may be recovered at all (B6). Pure data and decisions: the engine
+ * gathers the facts and applies the decisions (recoveries.c), the store keeps the entries. */
 #ifndef CORE_TASK_RECOVERY_H
 #define CORE_TASK_RECOVERY_H
 

@@ -1,5 +1,6 @@
 /* What a worker tells of the tasks it holds: one struct per element of a report. Pure data, filled
- * by the API's parser, by the in-process pool or by the library; applied by queue/report. */
+ * by the API's parser, by the in-process pool or by the library; applied by
+ * engine/tasks/report_apply.c. */
 #ifndef CORE_TASK_REPORT_H
 #define CORE_TASK_REPORT_H
 

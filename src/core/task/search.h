@@ -1,4 +1,4 @@
-/* Words that a task is looked for by, as people type them: each must occur in its name, its type,
+/* Searching for tasks by words, as users type them: each must occur in its name, its type,
  * its queue, its tags or one of its ids, whatever the case of ASCII letters. Pure. */
 #ifndef CORE_TASK_SEARCH_H
 #define CORE_TASK_SEARCH_H

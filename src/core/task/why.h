@@ -1,5 +1,5 @@
-/* Why a task does not run, in one sentence; or that it runs, or how it ended. A pure decision over
- * facts that others gathered (engine/tasks/explain.c, and of a pause the server's reader), so that
+/* Says in one sentence why a task does not run, that it runs, or how it ended. A pure decision over
+ * facts that others gather (engine/tasks/explain.c, and of a pause the server's reader), so that
  * every reason can be tested without a queue. */
 #ifndef CORE_TASK_WHY_H
 #define CORE_TASK_WHY_H

@@ -1,5 +1,5 @@
-/* The id of a worker or node: host-pid-random, the random part 64 bits (E3, F-B10). The process is
- * the worker's own, which only it knows. */
+/* The id of a worker or node: host-pid-random, the random part 64 bits (E3, F-B10). The process id
+ * is the worker's own, which only the worker knows. */
 #ifndef CORE_TASK_WORKER_ID_H
 #define CORE_TASK_WORKER_ID_H
 

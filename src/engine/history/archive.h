@@ -1,5 +1,5 @@
-/* The archive of removed tasks: JSON lines in a folder, one file per day, as zstd frames. What is
- * to be removed is on the disk there before the removal commits. Queue's thread. */
+/* The archive of removed tasks: JSON lines in a folder, one file per day, as zstd frames. A task is
+ * in the archive, synced, before its removal commits. Engine's thread. */
 #ifndef ENGINE_HISTORY_ARCHIVE_H
 #define ENGINE_HISTORY_ARCHIVE_H
 

@@ -1,5 +1,5 @@
-/* The recovery queue: entries are made, judged and applied (recoveries.c), and those that failed
- * are left out for a while (recovery_faults.c). Belongs to the thread that has the turn (inbox.c).
+/* The recovery queue: makes, judges and applies entries (recoveries.c), and skips failed ones for a
+ * while (recovery_faults.c). Belongs to the thread that has the turn (inbox.c).
  * */
 #ifndef ENGINE_LEASES_RECOVERIES_H
 #define ENGINE_LEASES_RECOVERIES_H

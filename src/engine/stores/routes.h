@@ -1,7 +1,7 @@
-/* A queue in front of several, each with a store of its own: `queues[].store` says which queue of
- * tasks lives where, so that load is split over databases (C8). Users of the front see one queue: a
- * request goes to the part it concerns, or to all of them and the answers become one. Where no
- * queue is routed there is no front. */
+/* An engine in front of several, each with its own store: `queues[].store` says which queue of
+ * tasks lives where, to split load over databases (C8). Users of the front see one engine: it sends
+ * a request to the part it concerns, or to all of them and merges the answers. Where no queue is
+ * routed there is no front. */
 #ifndef ENGINE_STORES_ROUTES_H
 #define ENGINE_STORES_ROUTES_H
 

@@ -1,6 +1,6 @@
-/* What becomes of wrong tokens. A right one is served at once. Of an address that showed several
- * wrong ones, each further is answered a second later, at most GUARD_HELD_MAX in a second, whether
- * the client waits for the answer or hangs up; more are refused without a look at the token, unless
+/* Slows down guessing of tokens. A right token is served at once. After several wrong ones from an
+ * address, each further one is answered a second later, at most GUARD_HELD_MAX in a second, whether
+ * the client waits for the answer or hangs up. More are refused without checking the token, unless
  * the address showed a right one lately: it may be a proxy, and then one guesser would lock out all
  * clients behind it. Loop thread. */
 #ifndef SERVER_DOOR_AUTH_GUARD_H

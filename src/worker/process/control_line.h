@@ -1,5 +1,5 @@
-/* One line a handler wrote to its control descriptor, as a report. Pure: the line is data of a
- * stranger, and whatever it holds ends in a report or in one clear sentence. */
+/* One line a handler wrote to its control descriptor, as a report. Pure: the line is untrusted
+ * data, and whatever it holds becomes a report or one clear error sentence. */
 #ifndef WORKER_PROCESS_CONTROL_LINE_H
 #define WORKER_PROCESS_CONTROL_LINE_H
 

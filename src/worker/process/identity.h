@@ -1,5 +1,5 @@
-/* Whom a handler runs as (`user:`, `group:`): found by name or number at the start, so that a wrong
- * name stops the start and not the first task. */
+/* The user and group a handler runs as (`user:`, `group:`), looked up by name or number at the
+ * start, so that a wrong name stops the start and not the first task. */
 #ifndef WORKER_PROCESS_IDENTITY_H
 #define WORKER_PROCESS_IDENTITY_H
 
