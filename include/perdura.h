@@ -24,10 +24,10 @@
  * pd_error() then gives one sentence that says what went wrong and what to do. It is kept per
  * handle and per thread: another thread's failure does not replace it.
  *
- * DURABILITY. When pd_enqueue, pd_report, one of the controls or of planning returned 0, what it did is on disk.
- * When it returned an error, it was not done - but for PD_EUNAVAILABLE, PD_ETIMEOUT and PD_EIO from
- * a server, where the answer got lost and the outcome is unknown. Give tasks an idempotency_key and
- * repeat the call; nothing happens twice.
+ * DURABILITY. When pd_enqueue, pd_report, a control or a planning call returns 0, its change is on
+ * disk. When it returns an error, nothing was changed - except after PD_EUNAVAILABLE, PD_ETIMEOUT
+ * and PD_EIO from a server, where the answer got lost and the outcome is unknown. Give tasks an
+ * idempotency_key and repeat the call; nothing happens twice.
  *
  * THREADS. There is no global state: any number of handles may live in one process. A handle may be
  * used by any number of threads at once; calls block, and calls of several threads share commits.
@@ -42,9 +42,9 @@
  * STRUCTS begin with PD_..._INIT, which sets their size and makes the rest zero; zero means the
  * default. The size says which members the program knows, so that the program keeps working with a
  * later libperdura, whose structs have more members at their end. With an earlier one it works as
- * long as what that does not know is zero; PD_EINVALID otherwise. Of an array the size of the first
- * element counts for all. Structs without a size stay as they are. What the library hands out it
- * may make longer: use it where it is, by its pointer. */
+ * long as the members it does not know are zero; PD_EINVALID otherwise. In an array the size of the
+ * first element counts for all. Structs without a size never change. Structs that the library
+ * returns may grow: use them in place, by their pointer. */
 #ifndef PERDURA_H
 #define PERDURA_H
 
@@ -81,14 +81,14 @@ enum pd_code {
     PD_EINVALID = -2,     /* a value that makes no sense here; pd_error names it */
     PD_ETOOLARGE = -3,    /* beyond a bound */
     PD_ENOTFOUND = -4,    /* no such task, worker, job ... */
-    PD_ECONFLICT = -5,    /* another one has this external_id or name; it is used or not active;
-                             another outcome was reported */
-    PD_ESTALE = -6,       /* the task is not held under this lease any more */
+    PD_ECONFLICT = -5,    /* external_id or name is taken; it is in use or not active; another
+                           * outcome was reported */
+    PD_ESTALE = -6,       /* the task is no longer held under this lease */
     PD_ETRANSITION = -7,  /* not possible in the task's present status */
     PD_EAUTH = -8,        /* the server wants a (different) token */
     PD_ERATE = -9,        /* too many at once; try again later */
-    PD_ETIMEOUT = -10,    /* it did not happen in time */
-    PD_EUNAVAILABLE = -11, /* cannot be reached or is stopping; try again later */
+    PD_ETIMEOUT = -10,    /* time-out */
+    PD_EUNAVAILABLE = -11, /* out of reach or stopping; try again later */
     PD_EFULL = -12,       /* the disk is full; claims and reports still work */
     PD_ESTORAGE = -13,    /* the store failed: close the handle and open it again, it recovers */
     PD_EIO = -14,         /* a connection or a file failed */
@@ -120,18 +120,18 @@ struct pd_options {
     const char *const *callbacks_allow; /* embedded: URL prefixes callbacks may go to; default the
                                            loopback addresses */
     size_t callbacks_allow_count;
-    int log_fd;            /* events are written here, a line each; default: nowhere */
-    int allow_network_fs;  /* embedded: take a file on a network file system all the same */
+    int log_fd;            /* the library logs events here, a line each; default: nowhere */
+    int allow_network_fs;  /* embedded: allow a file on a network file system */
 };
 #define PD_OPTIONS_INIT PD_INIT(pd_options)
 
-/* Opens a store (made and migrated if need be), or becomes a client of a server, which is not
- * contacted before the first call. options may be NULL. *pd is set even if it fails (unless memory
- * ran out: NULL), so that pd_error can tell why; pass it to pd_close in any case. */
+/* Opens a store (and makes or migrates it if needed), or becomes a client of a server, which it
+ * does not contact before the first call. options may be NULL. *pd is set even on failure (NULL
+ * only if memory ran out), so that pd_error can say why; pass it to pd_close in any case. */
 PD_API int pd_open(const char *where, const struct pd_options *options, struct pd **pd);
 
-/* Stops and frees the workers and consumers that are left, lets what was sent be written, closes.
- * No other call on the handle may be under way. pd may be NULL. */
+/* Stops and frees the remaining workers and consumers, waits until their reports are written,
+ * closes. No other call on the handle may be in progress. pd may be NULL. */
 PD_API void pd_close(struct pd *pd);
 
 /* ---- enqueueing ---- */
@@ -176,15 +176,15 @@ struct pd_task_spec {
     int64_t delay_ms;            /* not before this has passed, or */
     int64_t run_at_us;           /* not before this time, microseconds since 1970 UTC */
     int64_t timeout_ms;          /* of one attempt; default 300000 */
-    int64_t max_retries;         /* default 3, PD_NONE = never tried again */
+    int64_t max_retries;         /* default 3, PD_NONE = no retries */
     int64_t retry_delay_ms;      /* default 1000, PD_NONE = at once */
     int64_t max_retry_delay_ms;  /* default one hour */
     enum pd_retry_policy retry_policy;
     int64_t max_crashes;         /* attempts lost with their worker; default 3, PD_NONE */
     int64_t max_continuations;   /* default 10000, PD_NONE */
-    const char *idempotency_key; /* a second task of this type and key is not made */
-    int hash_input;              /* 1: the same for an equal payload; PD_NONE: not even if the type
-                                    asks for it */
+    const char *idempotency_key; /* a second task with this type and key is not made */
+    int hash_input;              /* 1: the same for equal payloads; PD_NONE: not even if the type's
+                                  * settings ask for it */
     const char *const *hash_fields; /* JSON pointers: only these parts of the payload count */
     size_t hash_fields_count;
     enum pd_unique_until unique_until; /* how long a key or hash is taken */
@@ -232,7 +232,7 @@ enum pd_status {
     PD_STATUS_PARTIAL,     /* from here on: ended */
     PD_STATUS_COMPLETED,
     PD_STATUS_FAILED,
-    PD_STATUS_DEAD_LETTER, /* failed, and no tries are left */
+    PD_STATUS_DEAD_LETTER, /* failed, and no retries are left */
     PD_STATUS_CANCELLED
 };
 
@@ -254,11 +254,11 @@ struct pd_result {
     const char *type;
     const char *queue;
     const char *state;       /* the handler's words */
-    const char *payload;     /* JSON, so the next three; NULL = none, or null */
+    const char *payload;     /* JSON, like the next three; NULL = none, or null */
     const char *data;
     const char *metadata;
     const char *result;
-    const char *error;       /* why it ended otherwise than completed; NULL = it did not */
+    const char *error;       /* why it ended as something else than completed; NULL = it did not */
     const char *last_error;  /* of the last failed attempt, also if a later one completed */
 };
 #define PD_RESULT_INIT PD_INIT(pd_result)
@@ -268,7 +268,7 @@ PD_API int pd_get(struct pd *pd, const char *id, struct pd_result *result);
 /* Waits until it has ended. PD_ETIMEOUT when it has not, with the task as it is in *result.
  * timeout_ms may be PD_FOREVER. */
 PD_API int pd_wait(struct pd *pd, const char *id, int64_t timeout_ms, struct pd_result *result);
-/* After every pd_get and pd_wait, failed ones too; harmless twice. */
+/* Call it after every pd_get and pd_wait, even failed ones; calling it twice is harmless. */
 PD_API void pd_result_free(struct pd_result *result);
 
 /* ---- controlling ---- */
@@ -297,11 +297,10 @@ PD_API int pd_delete(struct pd *pd, const char *id);  /* an ended one, with all 
  *     pd_schedule_create(pd, job, "{\"cron_expression\":\"0 9 * * MON-FRI\","
  *                                 "\"timezone\":\"Europe/Berlin\"}", NULL);
  *
- * A job says what its tasks are; a schedule or a recurring pattern says when they are made, each
- * planned instant once, by this process (embedded) or by the server. A job's tasks are of the type
- * task_type, else of the job's name. Objects are JSON as in the HTTP API (docs/api.md), in and out.
- * Where an id is asked for, the name of a category, job or pattern does as well, if only one has
- * it. */
+ * A job says what its tasks are; a schedule or a recurring pattern says when this process
+ * (embedded) or the server makes them, once per planned instant. A job's tasks have the type
+ * task_type, else the job's name. Objects are JSON as in the HTTP API (docs/api.md), in and out.
+ * Instead of an id you may pass the name of a category, job or pattern, if only one has it. */
 
 enum pd_plan_kind {
     PD_PLAN_CATEGORY = 0, /* what jobs have in common: queue, windows, defaults */
@@ -311,7 +310,8 @@ enum pd_plan_kind {
     PD_PLAN_DEPENDENCY    /* lists only, with {"job_id":...} */
 };
 
-/* Each makes one; id, which may be NULL, has room for PD_ID_BYTES. PD_EINVALID names the field. */
+/* Each makes one object; id may be NULL, else it has room for PD_ID_BYTES. After PD_EINVALID,
+ * pd_error names the field. */
 PD_API int pd_category_create(struct pd *pd, const char *json, char *id);
 PD_API int pd_job_create(struct pd *pd, const char *json, char *id);
 PD_API int pd_schedule_create(struct pd *pd, const char *job, const char *json, char *id);
@@ -320,7 +320,7 @@ PD_API int pd_recurring_create(struct pd *pd, const char *json, char *id);
 PD_API int pd_dependency_create(struct pd *pd, const char *job, const char *json, char *id);
 PD_API int pd_dependency_delete(struct pd *pd, const char *job, const char *id);
 
-/* One as an object; *json is yours, see pd_text_free, and NULL when it fails. */
+/* Returns one object; free *json with pd_text_free. It is NULL on failure. */
 PD_API int pd_plan_get(struct pd *pd, enum pd_plan_kind kind, const char *id, char **json);
 /* A page, newest first: {"items":[...],"next_cursor":...}. filter is NULL or an object of what the
  * list of the HTTP API takes: {"is_active":true,"limit":20,"cursor":"..."}. */
@@ -330,7 +330,7 @@ PD_API int pd_plan_update(struct pd *pd, enum pd_plan_kind kind, const char *id,
 PD_API int pd_plan_delete(struct pd *pd, enum pd_plan_kind kind, const char *id);
 PD_API void pd_text_free(char *json); /* may be NULL */
 
-/* A run of the job now. payload is JSON, NULL = the job's; task_id may be NULL. PD_ECONFLICT: the
+/* Runs the job now. payload is JSON, NULL = the job's; task_id may be NULL. PD_ECONFLICT: the
  * job or its category is not active. */
 PD_API int pd_job_run(struct pd *pd, const char *job, const char *payload, char *task_id);
 
@@ -341,30 +341,31 @@ PD_API int pd_plan_next(struct pd *pd, enum pd_plan_kind kind, const char *id, i
 
 /* ---- workers: handlers run on threads of the library ---- */
 
-struct pd_task;   /* a task in the hands of its handler */
+struct pd_task;   /* a task while its handler runs */
 struct pd_worker;
 
 /* What a handler returns. Anything else counts as PD_FAIL. */
 enum pd_outcome {
     PD_DONE = 0,
-    PD_CONTINUE = 1, /* not finished: call it again, see pd_task_continue_after */
+    PD_CONTINUE = 1, /* not finished: run it again, see pd_task_continue_after */
     PD_PARTIAL = 2,  /* ended with a part of the result */
     PD_FAIL = 3      /* see pd_task_fail */
 };
 
 /* Does one attempt of a task. It may run several times for one task - after a crash, a lost
  * connection, a retry - so it should resume from its checkpoint, and its side effects should be
- * safe to repeat. A function cannot be killed: long ones ask pd_task_cancelled now and then. */
+ * safe to repeat. A function cannot be killed: long ones should call pd_task_cancelled now and
+ * then. */
 typedef int pd_handler(struct pd_task *task, void *ctx);
 
 struct pd_worker_options {
     PD_SIZE(pd_worker_options);
-    const char *id;             /* default: made of host, process and chance */
+    const char *id;             /* default: made of host, process and a random part */
     const char *const *queues;  /* default: "default" */
     size_t queues_count;
     unsigned concurrency;       /* handlers that run at once, each on a thread; default 4 */
-    unsigned batch;             /* tasks claimed ahead per thread, 1 = none; default: as many as
-                                   it does in about 20 ms, by what the last ones took. See below */
+    unsigned batch;             /* tasks claimed ahead per thread, 1 = none; default: as many as it
+                                 * finishes in about 20 ms, judged by the last ones. See below */
     size_t stack_bytes;         /* of a handler's thread; default 1 MiB */
     const char *const *types;   /* consumers: what to claim; default all. Workers claim what they
                                    have handlers for */
@@ -372,40 +373,41 @@ struct pd_worker_options {
 };
 #define PD_WORKER_OPTIONS_INIT PD_INIT(pd_worker_options)
 
-/* Claiming ahead. Quick handlers get their tasks many at a time: at most 64 per thread and 1,024
- * per worker wait in it, claimed but not started. Where handlers take more than about 10 ms none
- * waits. What waits counts as held: in the limits of its queue, and no other worker can take it,
- * nor does a more urgent task overtake it. When handlers turn slow all at once, what has waited for
- * 200 ms is given back for others and has cost no attempt; with a batch you set yourself it waits
- * until a thread is free, however long, and its lease is kept meanwhile.
+/* Claiming ahead. A worker with quick handlers claims many tasks at a time: at most 64 per thread
+ * and 1,024 per worker wait in it, claimed but not started. If handlers take more than about 10 ms,
+ * none waits. The worker holds waiting tasks: they count in the limits of their queue, no other
+ * worker can take them, and no more urgent task overtakes them. If handlers suddenly become slow,
+ * the worker gives back what has waited for 200 ms, at the cost of no attempt. With a batch you set
+ * yourself, tasks wait until a thread is free, however long, and keep their lease.
  *
- * Crashes. A handler that takes the program down takes what waits there along: all of it comes back
- * when the lease is over. The crash counts (max_crashes) for the handlers known to run; where none
- * is known yet, since a first start is written with a delay of some milliseconds, for all that was
- * held. From the second attempt on a start is written before the handler is called, and handlers
- * that were lost in a crash before begin one after the other, each with up to one second for
- * itself, after two crashes up to ten, so that what kills at once is found out alone. Handlers that
- * run longer than that are counted with it. Tasks with max_crashes 1 want batch 1; what may crash
- * is best a command, which has a process of its own. */
+ * Crashes. If a handler takes the program down, all tasks that the worker held come back when the
+ * lease has expired. The crash counts (max_crashes) for the handlers known to be running. If none
+ * is known yet, because a first start is stored some milliseconds late, it counts for all tasks
+ * held. From the second attempt on, the start is stored before the handler is called. Tasks that
+ * were in a crash before begin one after the other, each with up to one second for itself, after
+ * two crashes up to ten, so that a task that crashes at once is identified alone. Handlers that run
+ * longer than that are counted with it. Use batch 1 for tasks with max_crashes 1; run code that may
+ * crash as a command, in its own process. */
 
 /* options may be NULL and are copied. */
 PD_API int pd_worker_new(struct pd *pd, const struct pd_worker_options *options,
                          struct pd_worker **worker);
-/* Before the start: what does tasks of this type - exact, or a prefix such as "email:*". At most
+/* Before the start: sets the handler for a type - exact, or a prefix such as "email:*". At most
  * 256. */
 PD_API int pd_worker_handle(struct pd_worker *worker, const char *type, pd_handler *handler,
                             void *ctx);
 PD_API int pd_worker_start(struct pd_worker *worker);
 /* Claims nothing more; gives handlers grace_ms to end by themselves, then pd_task_cancelled tells
- * them to. What they do not finish is given back. PD_EUNAVAILABLE when one still runs: its task
- * stays leased until it returns; call it again, or pd_worker_free, which waits for it. */
+ * them to. Gives back what they do not finish. PD_EUNAVAILABLE when one still runs: its task stays
+ * leased until it returns; call this again, or pd_worker_free, which waits for it. */
 PD_API int pd_worker_stop(struct pd_worker *worker, int64_t grace_ms);
 /* Stops if need be and waits for the last handler to return. worker may be NULL. */
 PD_API void pd_worker_free(struct pd_worker *worker);
 
-/* Asked before a lost task of its type is put back: does that make sense? The task is JSON as the
- * API shows it. A refusal leaves it orphaned with the reason, but "already_completed" ends it as
- * completed. On a thread of the library's own; it should answer within ten seconds. */
+/* A validator: the library asks it whether a lost task of its type should be put back. The task is
+ * JSON as the API shows it. A refusal leaves the task orphaned with the reason, but
+ * "already_completed" ends it as completed. It runs on a thread of the library and should answer
+ * within ten seconds. */
 enum {
     PD_VALID = 0,
     PD_REFUSED = 1,  /* reason says why */
@@ -416,9 +418,9 @@ typedef int pd_validate(const char *task_id, const char *task, void *ctx, char *
 /* For this type - exact, or a prefix such as "email:*" - of an embedded store. A server has
  * validators in its configuration: PD_EINVALID. At most 256.
  *
- * Register them right after pd_open, before the first worker or consumer: tasks that an earlier run
- * of the program lost are put back when that starts (or a lease after pd_open, if none does), and
- * the library asks the validators that are registered by then. */
+ * Register validators right after pd_open, before the first worker or consumer. When that starts
+ * (or a lease after pd_open, if none does), the library puts back the tasks that an earlier run of
+ * the program lost, and asks the validators that are registered by then. */
 PD_API int pd_validator(struct pd *pd, const char *type, pd_validate *validate, void *ctx);
 
 /* What the handler sees; texts live until it returns. */
@@ -437,8 +439,8 @@ PD_API const char *pd_task_checkpoint_name(struct pd_task *task); /* NULL = ther
 PD_API const char *pd_task_checkpoint_data(struct pd_task *task); /* JSON or NULL */
 PD_API int pd_task_checkpoint_progress(struct pd_task *task);
 
-/* What it reports. All are sent along in the background, in order; the outcome is written after
- * them. PD_ESTALE: the task was cancelled or given to another worker, return soon. */
+/* What it reports. The library sends all of it in the background, in order; the outcome is written
+ * after that. PD_ESTALE: the task was cancelled or given to another worker, return soon. */
 PD_API int pd_task_progress(struct pd_task *task, int percent, const char *state);
 PD_API int pd_task_checkpoint(struct pd_task *task, const char *name, int percent,
                               const char *json);
@@ -446,19 +448,19 @@ enum pd_level { PD_LOG_DEBUG = 0, PD_LOG_INFO, PD_LOG_WARN, PD_LOG_ERROR, PD_LOG
 PD_API int pd_task_log(struct pd_task *task, enum pd_level level, const char *message,
                        const char *context_json);
 PD_API int pd_task_set_data(struct pd_task *task, const char *json); /* null changes nothing */
-/* Children: a JSON array of task objects as the HTTP API takes them. One with a "ref" is made once,
- * however often the attempt is repeated. */
+/* Children: a JSON array of task objects as the HTTP API takes them. A child with a "ref" is made
+ * once, however often the attempt is repeated. */
 PD_API int pd_task_spawn(struct pd_task *task, const char *json_array);
 
-/* What holds when it returns. */
+/* These take effect when the handler returns. */
 PD_API int pd_task_set_result(struct pd_task *task, const char *json); /* PD_DONE, PD_PARTIAL */
 PD_API void pd_task_continue_after(struct pd_task *task, int64_t delay_ms); /* PD_CONTINUE */
 PD_API void pd_task_wait_children(struct pd_task *task); /* PD_CONTINUE, when all have ended */
-/* With PD_FAIL: why, and whether trying again can help. Without it: "failed", retryable. */
+/* With PD_FAIL: why, and whether a retry can help. Default: "failed", retryable. */
 PD_API void pd_task_fail(struct pd_task *task, int retryable, const char *text);
 
-/* 1 when it should return: cancelled, paused, timed out, given away or shutting down. To be called
- * again later it returns PD_CONTINUE; its checkpoint is kept. */
+/* 1 when the handler should return: cancelled, paused, timed out, taken back or shutting down. To
+ * run again later, return PD_CONTINUE; the checkpoint is kept. */
 PD_API int pd_task_cancelled(struct pd_task *task);
 /* The sentence of the last failed pd_task_ call. */
 PD_API const char *pd_task_error(struct pd_task *task);
@@ -476,7 +478,7 @@ struct pd_claimed {
     int64_t timeout_ms;
     const char *type;
     const char *queue;
-    const char *payload;   /* JSON, so the next two */
+    const char *payload;   /* JSON, like the next two */
     const char *data;
     const char *metadata;
     const char *correlation_id;  /* NULL = none */
@@ -499,7 +501,7 @@ enum pd_op {
     PD_OP_CONTINUE,     /* json: the new data; delay_ms; wait_children */
     PD_OP_PARTIAL,      /* json: the result */
     PD_OP_RELEASE,      /* give it back untouched */
-    PD_OP_START,        /* it runs; optional, any other one says so too */
+    PD_OP_START,        /* it runs; optional, any other report says so too */
     PD_OP_PROGRESS,     /* progress; text: the state; json: the new data */
     PD_OP_CHECKPOINT,   /* text: its name; progress; json: its data */
     PD_OP_LOG,          /* text: the message; json: its context; level */
@@ -518,10 +520,10 @@ struct pd_report {
     int wait_children;
     int not_retryable;
     enum pd_level level;
-    int64_t seq;        /* counted up per task from 1: one that was seen already changes nothing;
-                           0 = not counted */
+    int64_t seq;        /* count up per task from 1: a number seen before changes nothing; 0 = not
+                         * counted */
     int rc;             /* out: 0, or PD_ESTALE, PD_ECONFLICT, ... for this one */
-    int stop;           /* out: 1 = cancelled or asked to pause, work on it no more */
+    int stop;           /* out: 1 = cancelled or asked to pause: stop working on it */
 };
 #define PD_REPORT_INIT PD_INIT(pd_report)
 
@@ -530,15 +532,17 @@ PD_API int pd_consumer_open(struct pd *pd, const struct pd_worker_options *optio
                             struct pd_consumer **consumer);
 /* How often pd_heartbeat is due while nothing else is sent: a third of the lease. */
 PD_API int64_t pd_consumer_heartbeat_ms(const struct pd_consumer *consumer);
-/* Claims up to max (PD_CLAIM_MAX) tasks, by priority, then age, and waits up to wait_ms (one minute
- * at most) for the first. Free *claims also when it holds none. One thread at a time claims. */
+/* Claims up to max (PD_CLAIM_MAX) tasks, by priority, then age, and waits up to wait_ms (at most
+ * one minute) for the first. Free *claims even when it holds none. One thread at a time may
+ * claim. */
 PD_API int pd_claim(struct pd_consumer *consumer, unsigned max, int64_t wait_ms,
                     struct pd_claims **claims);
 PD_API void pd_claims_free(struct pd_claims *claims);
-/* Up to PD_BATCH_MAX reports in one commit. 0 when they were answered: each rc tells how. */
+/* Sends up to PD_BATCH_MAX reports in one commit. 0 when the server or store answered: each rc says
+ * how. */
 PD_API int pd_report(struct pd_consumer *consumer, struct pd_report *reports, size_t count);
-/* Keeps all its leases (claims and reports do too). stop, which may be NULL, is called for each
- * task that was cancelled or is to pause. */
+/* Renews all its leases (claims and reports do too). Calls stop, which may be NULL, for each task
+ * that was cancelled or shall pause. */
 PD_API int pd_heartbeat(struct pd_consumer *consumer, void (*stop)(const char *id, void *ctx),
                         void *ctx);
 /* Gives back what it still holds, and leaves. consumer may be NULL. */
