@@ -193,7 +193,7 @@ static int64_t next_deadline(struct engine *engine, int64_t now_us)
 {
     int64_t next_us = chores_next_us(engine);
 
-    if (!is_main(engine)) { /* it has no clocks but those of who waits in it */
+    if (!is_main(engine)) { /* its only deadlines are those of waiting requests */
         if (atomic_load(&engine->waiting.waits_count) > 0 && engine->nodes.next_poll_us < next_us)
             next_us = engine->nodes.next_poll_us;
         if (engine->store->full && now_us + CLOCK_SECOND_US < next_us)
@@ -328,9 +328,10 @@ static void wait_until(struct engine *engine, int64_t until_us)
     engine->inbox.busy = true;
 }
 
-/* Where a commit takes a database's time, those who were answered together come back together: the
- * first of them alone would keep all others waiting for two commits. Not all of them: the last ones
- * are read while the first are written. Called with the mutex held. */
+/* On a database commits are slow, and clients answered in one batch tend to return together: a
+ * batch with only the first of them would keep all others waiting for two commits. It does not wait
+ * for all of them: the last ones are read while the first are written. Called with the mutex
+ * held. */
 static void gather(struct engine *engine)
 {
     uint32_t before = engine->inbox.batch_sizes[0] > engine->inbox.batch_sizes[1]

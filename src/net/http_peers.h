@@ -41,8 +41,8 @@ void http_peers_remove(struct http_peers *peers, struct http_exchange *exchange)
 struct http_exchange *http_peers_surplus(struct http_peers *peers,
                                          const struct http_address *address,
                                          const struct http_limits *limits);
-/* Who leaves when there is no room at all: the oldest, those between requests before others; NULL
- * when there is none. */
+/* The connection to close when there is no room at all: the oldest, those between requests first;
+ * NULL when there is none. */
 struct http_exchange *http_peers_oldest(struct http_peers *peers);
 
 #endif

@@ -75,7 +75,7 @@ static int open_store(struct serve_stores *stores, struct str where, struct err 
     return 0;
 }
 
-/* A queue in front of a queue per store, and all stores as one for those who read. */
+/* An engine in front of one engine per store, and all stores as one for readers. */
 static int open_routes(struct serve_stores *stores, const struct engine_config *config,
                        struct engine **engine, struct err *err)
 {

@@ -33,8 +33,8 @@ struct tls_config server_tls_config(const struct settings *settings);
 struct span_export;
 void server_show_spans(struct server *server, struct span_export *spans);
 
-/* Who asks validators of task types; without it none is asked. False: not now. Before the loop
- * runs, and there until the server is freed. */
+/* Sets the function that asks validators of task types; without it none is asked. It returns false
+ * for "not now". Call this before the loop runs; ctx must live until the server is freed. */
 void server_ask_validators(struct server *server,
                            bool (*ask)(void *ctx, struct recovery_question *question), void *ctx);
 

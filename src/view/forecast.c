@@ -1,6 +1,7 @@
 /* The earliest instants of many owners: a heap whose top is the latest line kept, so that a better
- * one takes its place. Who fires often is walked no further than it takes to know that, and is one
- * line. Lines know their owner, which stays as long as one speaks of it. One thread at a time. */
+ * one takes its place. An owner that fires often is walked only until that is known, and gets one
+ * line. Lines point to their owner, which lives as long as one of its lines. One thread at a
+ * time. */
 #include "view/forecast_int.h"
 
 #include "base/clock.h"

@@ -44,8 +44,8 @@ struct slot {
     bool suspect_last;  /* and among those whose next time would be the last */
 };
 
-/* The handlers of one configuration. Earlier ones stay until the worker goes: runs and those who
- * look one up still use them. Never changed once it is worker->handlers. */
+/* The handlers of one configuration. Earlier ones stay until the worker ends: runs and lookups may
+ * still use them. Never changed once it is worker->handlers. */
 struct handler_set {
     struct arena arena;
     struct handler *handlers;

@@ -214,7 +214,7 @@ static struct {
     volatile sig_atomic_t len;
 } farewell;
 
-/* The task does not end with the one who waits for it. */
+/* The task continues when the command that waits for it ends. */
 static void on_interrupt(int signo)
 {
     ssize_t ignored = write(STDERR_FILENO, farewell.text, (size_t)farewell.len);

@@ -13,7 +13,7 @@ struct top_asker {
     struct top_fetch *fetch;
     pthread_t thread;
     int done_fd;
-    bool busy;              /* of who gives: a job is given and its answer not taken */
+    bool busy;              /* caller only: a job was given and its answer not taken */
     pthread_mutex_t mutex;  /* all below */
     pthread_cond_t given;
     struct top_job job;

@@ -13,7 +13,7 @@ struct alerts {
     uint32_t count;
 };
 
-/* n, of: the numbers of the sentence, for those who say it in other words; -1 = none. */
+/* n, of: the numbers of the sentence, for clients with their own words; -1 = none. */
 __attribute__((format(printf, 7, 8)))
 static void add(struct alerts *alerts, const char *code, const char *severity,
                 const struct alert_queue *queue, double n, double of, const char *format, ...)

@@ -25,7 +25,8 @@ struct plan {
 /* ERR_INVALID names the field: an expression that cannot be read or never fires, a zone that is not
  * there, an interval of nothing, a time beyond the year 9999. An interval counts from starts_at,
  * which is its first instant, else from created_at, which is none. Immediate is once, at created_at
- * (or starts_at). Who was not created yet (0) is now. A plan that was refused needs no release. */
+ * (or starts_at). created_at 0 (not created yet) means now. A plan that was refused needs no
+ * release. */
 int plan_schedule(const struct schedule *schedule, struct zones *zones, int64_t now_us,
                   struct plan *plan, struct err *err);
 int plan_recurring(const struct recurring *recurring, struct zones *zones, int64_t now_us,

@@ -1,7 +1,7 @@
 /* A task as it was: its state at an earlier time, rebuilt from its events one after the other.
  * What events tell of comes back: status, state, progress, attempts, holder, checkpoint, and what
  * people said about it. Progress is that of the last event that told it: a report that changes the
- * number alone makes none. Pure; the caller, which reads the events, decides
+ * number alone makes no event. Pure; the caller, which reads the events, decides
  * where to stop. */
 #ifndef CORE_TASK_REPLAY_H
 #define CORE_TASK_REPLAY_H

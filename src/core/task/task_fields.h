@@ -184,7 +184,7 @@ enum {
 extern const struct field task_specs[TASK_SPECS_ALL];
 extern const struct field task_states[TASK_STATES_ALL];
 
-/* The texts of a task one by one, but for payload and data: for those who copy one. */
+/* The texts of a task one by one, except payload and data: for copying a task. */
 #define TASK_FIELD_COUNT_TEXT(name, path, kind, flags, empty, words, show, ask) TASK_ONE_##kind
 #define TASK_ONE_TEXT +1
 #define TASK_ONE_BODY

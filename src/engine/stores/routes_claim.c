@@ -177,7 +177,7 @@ static void share_done(struct request *request)
         drop_share(call, &ending);
     }
     pthread_mutex_unlock(&routes->mutex);
-    part_answered(part, request); /* after `missing`: who finds the part back looks there */
+    part_answered(part, request); /* after `missing`, which is read when the part is back */
     if (again) {
         share->again++;
         share->as.claim.wait_ms = left_us / CLOCK_MS_US;

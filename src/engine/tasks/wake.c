@@ -1,5 +1,6 @@
-/* Who waits inside the queue: claims for work, clients for the end of a task. Nothing polls: a
- * waiting request is answered by the commit that brings what it waits for, or at its deadline. */
+/* Requests that wait inside the engine: claims for work, clients for the end of a task. Nothing
+ * polls: a waiting request is answered by the commit that brings what it waits for, or at its
+ * deadline. */
 #include "engine/tasks/wake.h"
 
 #include "core/bounds.h"

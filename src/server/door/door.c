@@ -82,8 +82,8 @@ static bool cannot_wait(const struct route *route)
     return route->handle == api_worker_heartbeat || route->handle == api_worker_report;
 }
 
-/* Forms of foreign pages can send bodies of a few kinds, or of none; JSON they cannot. Who is no
- * browser may leave the kind out. */
+/* Forms of foreign pages can send bodies of a few kinds, or of none; they cannot send JSON. A
+ * client that is not a browser may leave the kind out. */
 static int check_kind_of_body(struct api_call *call)
 {
     const struct http_request *request = call->request;

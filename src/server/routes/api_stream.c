@@ -2,9 +2,9 @@
  * bounded buffer below a mutex; the loop hands them to the readers. A client that asks for them
  * also gets figures once a second. A reader that does not keep up misses events, of both kinds, and
  * learns how many as soon as it has room again (F-H18); one that takes nothing at all is dropped by
- * the connection. Who comes back with the id of the last event it saw gets those behind it, or
- * learns that they are gone; for that events are noted for a while after the last reader has
- * left. */
+ * the connection. A reader that comes back with the id of the last event it saw gets the later
+ * ones, or learns that they are gone; for that, events are kept for a while after the last reader
+ * has left. */
 #include "server/api.h"
 #include "server/figures/sampler.h"
 #include "server/stream.h"
