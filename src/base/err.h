@@ -85,6 +85,16 @@ void err_record(struct err *err, enum err_code code, const char *field, const ch
         memory_given;                         \
     })
 
+/* Zeroed memory, or NULL and ERR_MEMORY: for functions that give a pointer. */
+static inline void *err_calloc(size_t bytes, struct err *err)
+{
+    void *memory = calloc(1, bytes);
+
+    if (!memory)
+        err_no_memory(err);
+    return memory;
+}
+
 int err_http_status(enum err_code code);
 int err_exit_code(enum err_code code);
 const char *err_word(enum err_code code);

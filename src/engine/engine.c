@@ -137,12 +137,10 @@ static int enter_store(struct engine *engine, struct err *err)
 
 struct engine *engine_new(struct store *store, const struct engine_config *config, struct err *err)
 {
-    struct engine *engine = calloc(1, sizeof *engine);
+    struct engine *engine = err_calloc(sizeof *engine, err);
 
-    if (!engine) {
-        err_no_memory(err);
+    if (!engine)
         return NULL;
-    }
     if (redact_new(&engine->redact, config->settings->redact, config->settings->redact_count, err) <
         0) {
         free(engine);

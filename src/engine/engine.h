@@ -487,6 +487,5 @@ void engine_measure_lanes(struct engine *engine, struct measured_lanes *sum);
 
 int64_t engine_now_us(struct engine *engine); /* the engine clock; any thread */
 struct store *engine_store(struct engine *engine);
-struct zones *engine_zones(struct engine *engine); /* as configured; any thread */
 
 #endif

@@ -52,11 +52,6 @@ struct store *engine_store(struct engine *engine)
     return engine->store;
 }
 
-struct zones *engine_zones(struct engine *engine)
-{
-    return engine->config.zones;
-}
-
 static void request_prepare(struct request *request)
 {
     request->next = NULL;

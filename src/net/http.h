@@ -122,7 +122,6 @@ void http_server_set_tls(struct http_server *server, struct tls *tls);
 void http_server_address(const struct http_server *server, char *out, size_t cap);
 uint32_t http_server_connections(const struct http_server *server);
 uint32_t http_server_strangers(const struct http_server *server); /* of them, not known */
-void http_server_stop_accepting(struct http_server *server);
 /* Stops accepting, closes idle connections, lets running exchanges end (their replies say
  * "Connection: close"). After grace_us the rest is cut off, exchanges learn that their client is
  * gone. closed(ctx) is called once, later, when no socket is left open. */

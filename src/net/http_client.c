@@ -125,11 +125,9 @@ struct http_client *http_client_new(struct str base_url, struct str token, struc
     if (check_base(base_url, token, err) < 0)
         return NULL;
     pthread_once(&once, global_init);
-    client = calloc(1, sizeof *client);
-    if (!client) {
-        err_no_memory(err);
+    client = err_calloc(sizeof *client, err);
+    if (!client)
         return NULL;
-    }
     client->url = BUF_INIT(URL_BYTES_MAX);
     while (base_url.len && base_url.data[base_url.len - 1] == '/')
         base_url.len--;

@@ -379,7 +379,8 @@ void http_connection_advance(struct http_exchange *exchange)
     http_connection_settle(exchange);
 }
 
-/* The client sends no more. Only those who wait for it take that as leaving. */
+/* The client sends no more. Only exchanges that asked for it (http_on_gone) take that as
+ * leaving. */
 static void see_end(struct http_exchange *exchange)
 {
     if (exchange->phase == HTTP_PHASE_LINGER)

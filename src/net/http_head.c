@@ -37,7 +37,8 @@ static char lower(char c)
     return c >= 'A' && c <= 'Z' ? (char)(c - 'A' + 'a') : c;
 }
 
-bool http_name_eq(struct str a, struct str b)
+/* in any case of ASCII letters */
+static bool name_eq(struct str a, struct str b)
 {
     if (a.len != b.len)
         return false;
@@ -130,9 +131,9 @@ static bool strip_authority(struct str *target, struct http_request *request)
         return true;
     if (request->method == HTTP_OPTIONS && str_is(*target, "*"))
         return true;
-    if (target->len > 7 && http_name_eq(str_span(target->data, 7), STR("http://")))
+    if (target->len > 7 && name_eq(str_span(target->data, 7), STR("http://")))
         scheme_len = 7;
-    else if (target->len > 8 && http_name_eq(str_span(target->data, 8), STR("https://")))
+    else if (target->len > 8 && name_eq(str_span(target->data, 8), STR("https://")))
         scheme_len = 8;
     else
         return false;
@@ -209,7 +210,7 @@ static int check_field(struct str line, struct fields *fields, struct err *err)
         if (!http_is_value_byte(value.data[i]))
             return err_set(err, ERR_MALFORMED, "a header value holds a control character");
     for (size_t i = 0; i < SINGLES_COUNT; i++) {
-        if (!http_name_eq(name, single_names[i]))
+        if (!name_eq(name, single_names[i]))
             continue;
         if ((i == SINGLE_LENGTH || i == SINGLE_CODING) && memchr(line.data, '\t', line.len))
             return err_set(err, ERR_MALFORMED, "a tab beside the length of the body: some programs "
@@ -271,7 +272,7 @@ static int check_framing(const struct fields *fields, const struct http_limits *
         return err_set(err, ERR_MALFORMED, "Content-Length and Transfer-Encoding together");
     if (request->minor_version == 0)
         return err_set(err, ERR_MALFORMED, "HTTP/1.0 has no Transfer-Encoding");
-    if (!http_name_eq(coding, STR("chunked")))
+    if (!name_eq(coding, STR("chunked")))
         return err_set(err, ERR_MALFORMED, "the only Transfer-Encoding known is chunked");
     out->chunked = true;
     return 0;
@@ -297,13 +298,13 @@ static bool asks_to_close(struct str lines)
         struct str name, value;
 
         if (!split_field(next_line(&lines), &name, &value) ||
-            !http_name_eq(name, STR("connection")))
+            !name_eq(name, STR("connection")))
             continue;
         while (value.len) {
             const char *comma = memchr(value.data, ',', value.len);
             size_t len = comma ? (size_t)(comma - value.data) : value.len;
 
-            if (http_name_eq(trim(str_span(value.data, len)), STR("close")))
+            if (name_eq(trim(str_span(value.data, len)), STR("close")))
                 return true;
             len += comma != NULL;
             value = str_span(value.data + len, value.len - len);
@@ -351,7 +352,7 @@ int http_head_parse(struct str head, const struct http_limits *limits,
     request->keep_alive = request->minor_version == 1 && !asks_to_close(request->headers);
     request->expects_continue =
         request->minor_version == 1 && fields.values[SINGLE_EXPECT].data &&
-        http_name_eq(fields.values[SINGLE_EXPECT], STR("100-continue"));
+        name_eq(fields.values[SINGLE_EXPECT], STR("100-continue"));
     return rc;
 }
 
@@ -363,7 +364,7 @@ struct str http_header(const struct http_request *request, const char *name)
     struct str value;
 
     while (rest.len)
-        if (split_field(next_line(&rest), &found, &value) && http_name_eq(found, wanted))
+        if (split_field(next_line(&rest), &found, &value) && name_eq(found, wanted))
             return value;
     return STR_NONE;
 }

@@ -19,6 +19,5 @@ int http_head_parse(struct str head, const struct http_limits *limits,
 
 bool http_is_token_byte(char c); /* of methods and header names */
 bool http_is_value_byte(char c); /* of header values: no control character but tab */
-bool http_name_eq(struct str a, struct str b); /* in any case of ASCII letters */
 
 #endif

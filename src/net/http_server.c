@@ -327,12 +327,10 @@ struct http_server *http_server_open(struct loop *loop, const char *address,
                                      const struct http_limits *limits, http_handler *handler,
                                      void *ctx, struct log *log, struct err *err)
 {
-    struct http_server *server = calloc(1, sizeof *server);
+    struct http_server *server = err_calloc(sizeof *server, err);
 
-    if (!server) {
-        err_no_memory(err);
+    if (!server)
         return NULL;
-    }
     server->loop = loop;
     server->log = log;
     server->limits = limits ? *limits : HTTP_LIMITS_DEFAULT;
@@ -391,7 +389,7 @@ uint32_t http_server_strangers(const struct http_server *server)
     return server->peers.strangers_count;
 }
 
-void http_server_stop_accepting(struct http_server *server)
+static void stop_accepting(struct http_server *server)
 {
     if (server->accept_timer)
         loop_timer_stop(server->accept_timer);
@@ -408,7 +406,7 @@ void http_server_close(struct http_server *server, int64_t grace_us, void (*clos
 {
     struct http_exchange *next;
 
-    http_server_stop_accepting(server);
+    stop_accepting(server);
     server->closing = true;
     server->close_at_us = clock_boot_us() + grace_us;
     server->closed = closed;
@@ -428,7 +426,7 @@ void http_server_free(struct http_server *server)
 {
     if (!server)
         return;
-    http_server_stop_accepting(server);
+    stop_accepting(server);
     server->closing = false;
     while (server->connections)
         http_connection_free(server->connections);

@@ -114,12 +114,10 @@ static int open_parts(struct loop *loop, struct err *err)
 
 struct loop *loop_new(struct err *err)
 {
-    struct loop *loop = calloc(1, sizeof *loop);
+    struct loop *loop = err_calloc(sizeof *loop, err);
 
-    if (!loop) {
-        err_no_memory(err);
+    if (!loop)
         return NULL;
-    }
     loop->wake_fd = -1;
     catch_pipe_signal();
     if (open_parts(loop, err) < 0) {

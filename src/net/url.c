@@ -60,7 +60,8 @@ int url_decode_segment(struct str raw, struct arena *arena, struct str *out, str
     return decode(raw, false, arena, out, err);
 }
 
-int url_decode_parameter(struct str raw, struct arena *arena, struct str *out, struct err *err)
+/* Decodes a name or value of a query (`+` is a space). */
+static int decode_parameter(struct str raw, struct arena *arena, struct str *out, struct err *err)
 {
     return decode(raw, true, arena, out, err);
 }
@@ -114,13 +115,13 @@ int url_query_next(struct url_query *query, struct arena *arena, struct str *nam
     if (equals) {
         size_t name_len = (size_t)(equals - piece.data);
 
-        rc = url_decode_parameter(str_span(equals + 1, piece.len - name_len - 1), arena, value,
-                                  err);
+        rc = decode_parameter(str_span(equals + 1, piece.len - name_len - 1), arena, value,
+                              err);
         if (rc < 0)
             return rc;
         piece.len = name_len;
     }
-    rc = url_decode_parameter(piece, arena, name, err);
+    rc = decode_parameter(piece, arena, name, err);
     return rc < 0 ? rc : 1;
 }
 

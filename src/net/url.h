@@ -11,8 +11,6 @@
 
 /* Decodes one path segment (`%2F` becomes a slash inside it, `+` stays a plus). */
 int url_decode_segment(struct str raw, struct arena *arena, struct str *out, struct err *err);
-/* Decodes a name or value of a query (`+` is a space). */
-int url_decode_parameter(struct str raw, struct arena *arena, struct str *out, struct err *err);
 
 /* Takes the next raw segment off *path ("/v1/tasks" gives "v1", then "tasks"); false at the end.
  * A slash at the end gives one last empty segment. */

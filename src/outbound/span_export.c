@@ -191,12 +191,10 @@ static struct str base_of(struct str url)
 struct span_export *span_export_start(const struct settings *settings, const char *node,
                                       const struct log *log, struct err *err)
 {
-    struct span_export *export = calloc(1, sizeof *export);
+    struct span_export *export = err_calloc(sizeof *export, err);
 
-    if (!export) {
-        err_no_memory(err);
+    if (!export)
         return NULL;
-    }
     export->log = log;
     export->node = node;
     export->gathered = BUF_INIT(GATHERED_BYTES_MAX);

@@ -496,11 +496,9 @@ struct webhooks *webhooks_start(struct engine *engine, const struct settings *se
 
     if (check(settings, secret, err) < 0)
         return NULL;
-    webhooks = calloc(1, sizeof *webhooks);
-    if (!webhooks) {
-        err_no_memory(err);
+    webhooks = err_calloc(sizeof *webhooks, err);
+    if (!webhooks)
         return NULL;
-    }
     webhooks->engine = engine;
     webhooks->settings = settings;
     webhooks->secret = secret;

@@ -3,7 +3,6 @@
  * them. Loop thread, but for the read_ functions. */
 #include "server/catalog_call.h"
 
-#include "core/bounds.h"
 #include "core/render.h"
 #include "view/catalog_body.h"
 #include "view/catalog_page.h"

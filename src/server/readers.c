@@ -110,12 +110,10 @@ static int start_thread(struct readers *readers, enum readers_lane lane, size_t 
 struct readers *readers_start(struct loop *loop, struct store *store, size_t scratch_bytes_max,
                               struct err *err)
 {
-    struct readers *readers = calloc(1, sizeof *readers);
+    struct readers *readers = err_calloc(sizeof *readers, err);
 
-    if (!readers) {
-        err_no_memory(err);
+    if (!readers)
         return NULL;
-    }
     readers->loop = loop;
     readers->store = store;
     pthread_mutex_init(&readers->mutex, NULL);

@@ -8,7 +8,6 @@
 
 #include "base/embedded.h"
 #include "core/bounds.h"
-#include "core/render.h"
 
 #include <limits.h>
 #include <stdlib.h>
@@ -157,12 +156,10 @@ struct server *server_open(struct loop *loop, struct engine *engine, struct stor
                            struct zones *zones, const struct settings *settings, struct log *log,
                            struct err *err)
 {
-    struct server *server = calloc(1, sizeof *server);
+    struct server *server = err_calloc(sizeof *server, err);
 
-    if (!server) {
-        err_no_memory(err);
+    if (!server)
         return NULL;
-    }
     server->loop = loop;
     server->engine = engine;
     server->store = store;

@@ -10,7 +10,8 @@
 
 #define EXPLAIN_BYTES_MAX 8192 /* an expression of 256 bytes says less; longer is cut off */
 
-const char *catalog_kind_word(enum catalog_kind kind)
+/* The word of a kind: "job". */
+static const char *kind_word(enum catalog_kind kind)
 {
     static const char *const words[] = {[CATALOG_CATEGORY] = "category",
                                         [CATALOG_JOB] = "job",
@@ -54,7 +55,7 @@ int catalog_find(const struct catalog_source *source, enum catalog_kind kind, st
                                     .active = -1,
                                     .type = -1,
                                     .limit = 2};
-    const char *word = catalog_kind_word(kind);
+    const char *word = kind_word(kind);
     uint32_t count;
 
     if (uuid_parse(text, id))
@@ -92,7 +93,7 @@ int catalog_load(const struct catalog_source *source, enum catalog_kind kind,
     *item = category ? (const void *)category : job ? (const void *)job
             : schedule ? (const void *)schedule : recurring;
     if (!*item)
-        return err_set(err, ERR_NOT_FOUND, "there is no %s with this id", catalog_kind_word(kind));
+        return err_set(err, ERR_NOT_FOUND, "there is no %s with this id", kind_word(kind));
     return 0;
 }
 
@@ -224,7 +225,8 @@ int catalog_write(const struct catalog_source *source, enum catalog_kind kind, c
 
 /* ---- when it fires ---- */
 
-void catalog_write_instant(struct buf *out, int64_t time_us)
+/* An instant without a fraction where it has none: 2027-03-28T01:00:00Z, in quotes. */
+static void write_instant(struct buf *out, int64_t time_us)
 {
     char text[CLOCK_TEXT_BYTES];
 
@@ -246,7 +248,7 @@ static void write_plan(const struct plan *plan, bool active, const struct upcomi
     buf_text(out, "{\"items\":[");
     for (int64_t i = 0; active && i < wish->count && plan_next(plan, after_us, &next_us); i++) {
         json_comma(out);
-        catalog_write_instant(out, next_us);
+        write_instant(out, next_us);
         after_us = next_us;
     }
     plan_explain(plan, &words);

@@ -22,9 +22,6 @@ struct catalog_source {
     bool with_deleted;   /* catalog_load finds a job that was deleted, too */
 };
 
-/* The word of a kind: "job". */
-const char *catalog_kind_word(enum catalog_kind kind);
-
 /* An id as it is, whether there is such a thing or not; else a category, job or pattern by its
  * name: ERR_NOT_FOUND, or ERR_CONFLICT when several have it. */
 int catalog_find(const struct catalog_source *source, enum catalog_kind kind, struct str text,
@@ -58,8 +55,5 @@ int catalog_write_upcoming(const struct catalog_source *source, enum catalog_kin
 /* The same for a schedule or pattern that is not stored, made now (or at wish->from_us). */
 int catalog_write_preview(const struct catalog_source *source, enum catalog_kind kind, void *item,
                           const struct upcoming_wish *wish, struct buf *out, struct err *err);
-
-/* An instant without a fraction where it has none: 2027-03-28T01:00:00Z, in quotes. */
-void catalog_write_instant(struct buf *out, int64_t time_us);
 
 #endif

@@ -11,7 +11,6 @@
 #include "base/clock.h"
 #include "base/fault.h"
 #include "base/thread.h"
-#include "worker/process/control_line.h"
 
 #define ELEMENTS_FIRST 64
 #define START_LINGER_MS 3      /* a lone `start` waits this long for the outcome of a quick task */
@@ -468,13 +467,11 @@ static void *run(void *ctx)
 struct reporter *reporter_start(struct source *source, const struct reporter_hooks *hooks,
                                 int64_t lease_ms, const struct log *log, struct err *err)
 {
-    struct reporter *reporter = calloc(1, sizeof *reporter);
+    struct reporter *reporter = err_calloc(sizeof *reporter, err);
     int rc;
 
-    if (!reporter) {
-        err_no_memory(err);
+    if (!reporter)
         return NULL;
-    }
     *reporter = (struct reporter){.source = source, .hooks = *hooks, .log = log,
                                   .lease_ms = lease_ms, .give_up_us = INT64_MAX};
     reporter->gathering = &reporter->batches[0];

@@ -108,11 +108,9 @@ struct worker *worker_start(struct source *source, const struct worker_config *c
                 WORKER_SLOTS_MAX, WORKER_BATCH_MAX);
         return NULL;
     }
-    worker = calloc(1, sizeof *worker);
-    if (!worker) {
-        err_no_memory(err);
+    worker = err_calloc(sizeof *worker, err);
+    if (!worker)
         return NULL;
-    }
     worker->source = source;
     source->arrived = worker_arrived;
     source->coming = sysconf(_SC_NPROCESSORS_ONLN) > 1 ? worker_coming : NULL;

@@ -55,13 +55,11 @@ static struct handler_set *set_new(struct worker *worker, const struct worker_ru
 {
     const struct worker_config *config = &worker->config;
     uint32_t count = config->functions_count + given->rules_count;
-    struct handler_set *set = calloc(1, sizeof *set);
+    struct handler_set *set = err_calloc(sizeof *set, err);
 
     err->code = ERR_NONE;
-    if (!set) {
-        err_no_memory(err);
+    if (!set)
         return NULL;
-    }
     set->arena = ARENA_INIT(0);
     set->handlers = arena_alloc_array(&set->arena, count + 1, sizeof *set->handlers);
     set->older = atomic_load(&worker->handlers);

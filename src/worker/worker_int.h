@@ -163,7 +163,6 @@ void worker_handlers_deinit(struct worker *worker);
 
 /* worker_slots.c */
 void *worker_slot_main(void *slot);
-const struct handler *worker_handler(const struct worker *worker, struct str type);
 
 /* worker_runs.c; the lock is held. */
 struct claim *worker_claim_new(struct worker *worker);

@@ -17,7 +17,7 @@ struct slot_run {
     struct run *run;
 };
 
-const struct handler *worker_handler(const struct worker *worker, struct str type)
+static const struct handler *find_handler(const struct worker *worker, struct str type)
 {
     const struct handler_set *set = atomic_load(&worker->handlers);
     const struct handler *best = NULL;
@@ -109,7 +109,7 @@ static struct report decide(struct slot *slot, struct run *run, struct process_l
         atomic_store(&run->task.lost, true);
         return worker_report(REPORT_OP_COUNT);
     }
-    handler = worker_handler(worker, run->work.type);
+    handler = find_handler(worker, run->work.type);
     FAULT_POINT("worker.start");
     if (!handler)
         return without_handler();

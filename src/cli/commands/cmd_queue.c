@@ -4,7 +4,6 @@
 #include "cli/frame/listing.h"
 #include "cli/frame/suggest.h"
 #include "cli/plans/thing.h"
-#include "core/bounds.h"
 
 #define BODY_BYTES_MAX 8192
 

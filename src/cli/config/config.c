@@ -94,7 +94,8 @@ static struct str database_part(const struct config_inputs *inputs, const char *
     return lookup_env(inputs, name);
 }
 
-struct str config_database_url(const struct config_inputs *inputs, struct arena *arena)
+/* postgres://… from DB_HOST and the like (A12); STR_NONE when neither host nor name is set. */
+static struct str database_url(const struct config_inputs *inputs, struct arena *arena)
 {
     struct str host = database_part(inputs, "HOST");
     struct str port = database_part(inputs, "PORT");
@@ -139,7 +140,7 @@ static struct str store_from_environment(const struct config_inputs *inputs, str
     if (store.data)
         return store;
     *variable = "DB_*";
-    return config_database_url(inputs, arena);
+    return database_url(inputs, arena);
 }
 
 static bool is_whole_number(struct str text)

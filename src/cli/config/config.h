@@ -130,12 +130,8 @@ void config_show(const struct config *config, const struct config_field *field, 
     "a rate such as 100/s, 20/m or 5/10s, with a burst such as '5/s burst 10', or none; the "  \
     "count and the burst are 1 to 1000000000, the period is 1ms to 3650d"
 bool config_rate_parse(struct str text, struct rate_rule *rate);
-bool config_ratio_parse(struct str text, int64_t *millionths);        /* 0 to 1, six digits */
 bool config_priority_parse(struct str text, int64_t *priority);      /* number or level */
 bool config_word_valid(const char *choices, struct str word);        /* choices: "a|b|c" */
 bool config_bytes_parse(struct str text, int64_t *bytes);
-
-/* postgres://… from DB_HOST and the like (A12); STR_NONE when neither host nor name is set. */
-struct str config_database_url(const struct config_inputs *inputs, struct arena *arena);
 
 #endif

@@ -141,7 +141,9 @@ static int keep_stores(struct config *now, const struct config *before, struct b
     return 0;
 }
 
-int config_follow(struct config *now, const struct config *before, struct buf *restart,
+/* now becomes what the file says where that may change; restart gets the names of other settings
+ * that differ. For tests too. */
+static int follow(struct config *now, const struct config *before, struct buf *restart,
                   struct err *err)
 {
     for (uint32_t i = 0; config_root.fields[i].key; i++) {
@@ -191,7 +193,7 @@ static int reload(void *ctx, const struct settings **fresh, struct buf *restart,
     if (rc == 0)
         rc = check_file(now, reload->newest, err);
     if (rc == 0)
-        rc = config_follow(now, reload->newest, restart, err);
+        rc = follow(now, reload->newest, restart, err);
     if (rc < 0 || is_same(now, reload->newest)) {
         config_deinit(now);
         free(now);

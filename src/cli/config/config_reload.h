@@ -21,9 +21,4 @@ void config_reload_deinit(struct config_reload *reload);
 /* For node_serve_main and node_worker_main. */
 struct node_config config_reload_source(struct config_reload *reload);
 
-/* now becomes what the file says where that may change; restart gets the names of other settings
- * that differ. For tests too. */
-int config_follow(struct config *now, const struct config *before, struct buf *restart,
-                  struct err *err);
-
 #endif

@@ -100,8 +100,9 @@ static int refuse_open(const char *path, struct str named, struct err *err)
                    strerror(number), folder);
 }
 
-int config_secret_file(const char *path, struct str named, struct arena *arena,
-                       struct str *secret, struct err *err)
+/* The line a file holds. `named` is what names the file ("token_file, perdura.yaml:3"). */
+static int read_secret_file(const char *path, struct str named, struct arena *arena,
+                            struct str *secret, struct err *err)
 {
     char text[SECRET_BYTES_MAX + 1];
     int fd = open(path, O_RDONLY | O_CLOEXEC);
@@ -122,8 +123,9 @@ int config_secret_file(const char *path, struct str named, struct arena *arena,
     return rc;
 }
 
-struct str config_credential(const struct config_inputs *inputs, const char *name,
-                             struct arena *arena)
+/* The file systemd has put a credential into; STR_NONE where there is none. */
+static struct str read_credential(const struct config_inputs *inputs, const char *name,
+                                  struct arena *arena)
 {
     struct str folder = inputs->environment
                             ? inputs->environment(inputs->environment_ctx, "CREDENTIALS_DIRECTORY")
@@ -176,7 +178,7 @@ static int configured_token(const char *file, struct arena *arena, struct client
 
     if (rc == 0 && path.data) {
         token->from = arena_format(arena, "token_file (" STR_FMT ")", STR_ARG(path));
-        rc = config_secret_file(arena_cstr(arena, path), named, arena, &token->text, why);
+        rc = read_secret_file(arena_cstr(arena, path), named, arena, &token->text, why);
     }
     return file ? rc : 0;
 }
@@ -193,15 +195,15 @@ int config_client_token(const char *file, struct arena *arena, struct client_tok
         return 0;
     token->from = arena_format(arena, "PERDURA_TOKEN_FILE (" STR_FMT ")", STR_ARG(path));
     if (path.data)
-        return config_secret_file(path.data, STR("PERDURA_TOKEN_FILE"), arena, &token->text, err);
+        return read_secret_file(path.data, STR("PERDURA_TOKEN_FILE"), arena, &token->text, err);
     TRY(configured_token(file, arena, token, err));
     if (token->text.data)
         return 0;
-    path = config_credential(&inputs, "perdura.token", arena);
+    path = read_credential(&inputs, "perdura.token", arena);
     token->from = path;
     if (!path.data)
         return 0;
-    return config_secret_file(path.data, CREDENTIAL, arena, &token->text, err);
+    return read_secret_file(path.data, CREDENTIAL, arena, &token->text, err);
 }
 
 static void note_origin(struct config *config, const char *key, struct str path)
@@ -222,11 +224,11 @@ static int read_token(struct config *config, const struct config_inputs *inputs,
     if (settings->access.token.data)
         return 0;
     if (!path.data)
-        path = config_credential(inputs, "perdura.token", &config->arena);
+        path = read_credential(inputs, "perdura.token", &config->arena);
     if (!path.data)
         return 0;
-    TRY(config_secret_file(arena_cstr(&config->arena, path), named, &config->arena,
-                           &settings->access.token, err));
+    TRY(read_secret_file(arena_cstr(&config->arena, path), named, &config->arena,
+                         &settings->access.token, err));
     note_origin(config, "token", path);
     return 0;
 }
@@ -267,11 +269,11 @@ static int read_password(struct config *config, const struct config_inputs *inpu
     if (!node_store_wants_password(config->settings.store))
         return 0;
     if (!path.data)
-        path = config_credential(inputs, "perdura.db-password", &config->arena);
+        path = read_credential(inputs, "perdura.db-password", &config->arena);
     if (!path.data)
         return 0;
-    TRY(config_secret_file(arena_cstr(&config->arena, path), named, &config->arena, &password,
-                           err));
+    TRY(read_secret_file(arena_cstr(&config->arena, path), named, &config->arena, &password,
+                         err));
     return add_password(config, password, err);
 }
 

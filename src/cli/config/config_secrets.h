@@ -12,14 +12,6 @@ int config_trust_place(const char *path, struct err *err);
  * owns. */
 int config_trust_file(int fd, const char *path, bool any_owner, struct err *err);
 
-/* The line a file holds. `named` is what names the file ("token_file, perdura.yaml:3"). */
-int config_secret_file(const char *path, struct str named, struct arena *arena,
-                       struct str *secret, struct err *err);
-
-/* The file systemd has put a credential into; STR_NONE where there is none. */
-struct str config_credential(const struct config_inputs *inputs, const char *name,
-                             struct arena *arena);
-
 /* The token of a client, and where it came from. */
 struct client_token {
     struct str text;   /* STR_NONE = none */

@@ -55,7 +55,8 @@ bool config_rate_parse(struct str text, struct rate_rule *rate)
            rate->per_ms <= BOUND_DELAY_MS;
 }
 
-bool config_ratio_parse(struct str text, int64_t *millionths)
+/* 0 to 1, six digits */
+static bool parse_ratio(struct str text, int64_t *millionths)
 {
     int64_t unit = 1000000;
 
@@ -170,7 +171,7 @@ static int set_number(void *at, const struct config_field *field, struct str tex
     else if (field->kind == CONFIG_BYTES)
         must = config_bytes_parse(text, &value) ? NULL : "a size such as 4096, 64KiB or 1MiB";
     else if (field->kind == CONFIG_RATIO)
-        must = config_ratio_parse(text, &value) ? NULL : "a number from 0 to 1 such as 0.05";
+        must = parse_ratio(text, &value) ? NULL : "a number from 0 to 1 such as 0.05";
     else if (field->kind == CONFIG_PRIORITY)
         must = config_priority_parse(text, &value)
                    ? NULL : "a number from -1000 to 1000, or low, medium, high, critical";

@@ -75,7 +75,7 @@ void local_date_write(struct buf *out, int64_t local_s)
                time.date.month, time.date.day);
 }
 
-void local_clock_write(struct buf *out, int64_t local_s)
+static void write_clock(struct buf *out, int64_t local_s)
 {
     struct civil_time time = civil_time_of(local_s);
 
@@ -86,7 +86,7 @@ void local_time_write(struct buf *out, int64_t local_s)
 {
     local_date_write(out, local_s);
     buf_byte(out, ' ');
-    local_clock_write(out, local_s);
+    write_clock(out, local_s);
 }
 
 void local_offset_write(struct buf *out, int32_t offset_s)

@@ -15,7 +15,6 @@ struct str local_zone_name(struct arena *arena);
 void local_time_write(struct buf *out, int64_t local_s);
 /* "Mon 2027-03-29" and "09:00:00" */
 void local_date_write(struct buf *out, int64_t local_s);
-void local_clock_write(struct buf *out, int64_t local_s);
 /* "+02:00"; with seconds where there are some. */
 void local_offset_write(struct buf *out, int32_t offset_s);
 /* RFC 3339 with the zone's offset: 2027-03-29T09:00:00+02:00. */

@@ -111,8 +111,9 @@ int thing_create(struct client *client, const struct thing *thing, struct str bo
     return client_check_object(client, *reply);
 }
 
-int thing_act(struct client *client, struct call *call, const char *method, const char *after,
-              struct str body, struct str *reply)
+/* Opens the client and asks for args[0]. */
+static int ask_for(struct client *client, struct call *call, const char *method, const char *after,
+                   struct str body, struct str *reply)
 {
     const struct thing *thing = call->command->about;
     struct str id;
@@ -352,7 +353,7 @@ static int act(struct call *call, const char *method, const char *after, struct 
     CLIENT_AUTO struct client client = {0};
     struct str reply = STR_NONE;
 
-    TRY(thing_act(&client, call, method, after, body, &reply));
+    TRY(ask_for(&client, call, method, after, body, &reply));
     return print_one(&client, reply);
 }
 
@@ -372,7 +373,7 @@ int thing_run_now(struct call *call)
     CLIENT_AUTO struct client client = {0};
     struct str task = STR_NONE;
 
-    TRY(thing_act(&client, call, "POST", ":run", STR("{}"), &task));
+    TRY(ask_for(&client, call, "POST", ":run", STR("{}"), &task));
     return thing_print_id(call, task);
 }
 

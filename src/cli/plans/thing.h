@@ -66,10 +66,6 @@ int thing_request(struct client *client, const char *method, const struct thing 
 int thing_create(struct client *client, const struct thing *thing, struct str body,
                    struct str *reply);
 
-/* Opens the client and asks for args[0]. */
-int thing_act(struct client *client, struct call *call, const char *method, const char *after,
-              struct str body, struct str *reply);
-
 /* With --json the whole reply, else a record of it. */
 void thing_print(struct call *call, struct str reply, const struct view_column *columns,
                    uint32_t columns_count);

@@ -323,12 +323,10 @@ static int run_live(struct top *top)
 
 static struct top *top_new(struct call *call)
 {
-    struct top *top = calloc(1, sizeof *top);
+    struct top *top = err_calloc(sizeof *top, &call->err);
 
-    if (!top) {
-        err_no_memory(&call->err);
+    if (!top)
         return NULL;
-    }
     top->call = call;
     top->screen.signal_fd = -1;
     top->alert_arena = ARENA_INIT(1024 * 1024);

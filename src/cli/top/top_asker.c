@@ -48,12 +48,10 @@ static void *run(void *ctx)
 
 struct top_asker *top_asker_start(struct top_fetch *fetch, struct err *err)
 {
-    struct top_asker *asker = calloc(1, sizeof *asker);
+    struct top_asker *asker = err_calloc(sizeof *asker, err);
 
-    if (!asker) {
-        err_no_memory(err);
+    if (!asker)
         return NULL;
-    }
     asker->fetch = fetch;
     pthread_mutex_init(&asker->mutex, NULL);
     pthread_cond_init(&asker->given, NULL);

@@ -81,7 +81,7 @@ struct str top_rate_text(int64_t milli, struct arena *arena)
     return arena_format(arena, "%lldk", (long long)(milli / 1000000));
 }
 
-struct str top_ms_text(int64_t ms, struct arena *arena)
+static struct str ms_text(int64_t ms, struct arena *arena)
 {
     char shown[TERMINAL_DURATION_BYTES];
 
@@ -98,7 +98,7 @@ static struct str int_text(int64_t value, struct arena *arena)
 
 static struct str ago_text(int64_t at_us, int64_t now_us, struct arena *arena)
 {
-    return at_us ? top_ms_text(now_us > at_us ? (now_us - at_us) / CLOCK_MS_US : 0, arena)
+    return at_us ? ms_text(now_us > at_us ? (now_us - at_us) / CLOCK_MS_US : 0, arena)
                  : STR("-");
 }
 
@@ -304,8 +304,8 @@ static void fill_queue(struct filling *fill, struct str queue)
     row->cells[3] = int_text(running_of(counts), arena);
     row->cells[4] = top_rate_text(rate_of(series, "completed", step_ms), arena);
     row->cells[5] = top_rate_text(failed, arena);
-    row->cells[6] = top_ms_text(latest_of(series, "wait_p50_ms", step_ms), arena);
-    row->cells[7] = top_ms_text(latest_of(series, "wait_p99_ms", step_ms), arena);
+    row->cells[6] = ms_text(latest_of(series, "wait_p50_ms", step_ms), arena);
+    row->cells[7] = ms_text(latest_of(series, "wait_p99_ms", step_ms), arena);
 }
 
 static void fill_running(struct filling *fill, struct str task, struct str worker)
@@ -415,7 +415,7 @@ static void fill_next(struct filling *fill, struct str item)
     row->key = schedule.data ? schedule : text(item, "recurring_job_id", arena);
     row->order = at_us;
     row->cells[0] = at_us > fill->now_us
-                        ? top_ms_text((at_us - fill->now_us) / CLOCK_MS_US, arena) : STR("now");
+                        ? ms_text((at_us - fill->now_us) / CLOCK_MS_US, arena) : STR("now");
     row->cells[1] = text(item, "local", arena);
     row->cells[2] = job.data ? job : name;
     row->cells[3] = text(item, "timezone", arena);

@@ -77,7 +77,6 @@ void top_model_learn(struct top_memory *memory, struct str id, struct str task,
 
 /* Figures for people: 12, 3.4, 0.05, 1.2k, 34k; "-" below 0. */
 struct str top_rate_text(int64_t milli, struct arena *arena);
-struct str top_ms_text(int64_t ms, struct arena *arena);
 
 /* Lines of what enter shows. task, why, events and logs are replies; any may be absent. */
 struct top_lines {

@@ -5,7 +5,6 @@
 #include "engine/batch.h"
 #include "engine/engine_state.h"
 #include "engine/leases/lose.h"
-#include "engine/leases/sweep.h"
 #include "engine/leases/workers.h"
 
 /* Tasks it holds and did not name: after a third of a lease they live on their own lease only. */

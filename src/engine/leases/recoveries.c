@@ -6,7 +6,6 @@
 #include "engine/leases/recoveries.h"
 
 #include "base/fault.h"
-#include "base/json.h"
 #include "core/bounds.h"
 #include "engine/batch.h"
 #include "engine/chores.h"
@@ -14,8 +13,6 @@
 #include "engine/leases/lose.h"
 #include "engine/leases/recovery_entries.h"
 #include "engine/leases/recovery_int.h"
-#include "engine/leases/sweep.h"
-#include "engine/tasks/control.h"
 #include "engine/tasks/reopen.h"
 
 #define ENTRY_LEASE_US (60 * CLOCK_SECOND_US) /* a validator has 10 s */

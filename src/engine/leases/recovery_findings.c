@@ -8,7 +8,6 @@
 #include "engine/engine_state.h"
 #include "engine/leases/recovery_int.h"
 #include "engine/leases/workers.h"
-#include "engine/tasks/control.h"
 #include "engine/tasks/reopen.h"
 #include "engine/tasks/reports.h"
 

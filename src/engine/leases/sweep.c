@@ -7,8 +7,6 @@
 #include "engine/batch.h"
 #include "engine/engine_state.h"
 #include "engine/leases/lose.h"
-#include "engine/leases/lost_tell.h"
-#include "engine/leases/recoveries.h"
 #include "engine/leases/workers.h"
 #include "engine/limits/windows.h"
 #include "engine/plans/categories.h"

@@ -10,7 +10,6 @@
 #include "engine/chores.h"
 #include "engine/engine_state.h"
 #include "engine/leases/lose.h"
-#include "engine/leases/sweep.h"
 #include "engine/tasks/reports.h"
 #include "engine/writers.h"
 

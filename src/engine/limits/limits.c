@@ -125,12 +125,10 @@ static bool limits_keys(const struct queue_state *state)
 static struct queue_state *state_new(struct engine *engine, const struct queue_row *row,
                                      struct err *err)
 {
-    struct queue_state *state = calloc(1, sizeof *state);
+    struct queue_state *state = err_calloc(sizeof *state, err);
 
-    if (!state) {
-        err_no_memory(err);
+    if (!state)
         return NULL;
-    }
     state->whole.wake = HEAP_NODE_INIT;
     state->whole.state = state;
     if (copy_row(state, row, err) < 0) {

@@ -8,8 +8,8 @@
 #include "engine/engine_state.h"
 #include "engine/limits/limits.h"
 
-int limits_view(struct batch *batch, struct queue_state *state, struct arena *arena,
-                struct queue_view *view, struct err *err)
+static int make_view(struct batch *batch, struct queue_state *state, struct arena *arena,
+                     struct queue_view *view, struct err *err)
 {
     struct type_limit *types = arena_alloc_array(arena, state->row.rule.type_limits_count,
                                                  sizeof *types);
@@ -69,8 +69,8 @@ int limits_list(struct batch *batch, struct request *base)
     while ((state = map_next(&engine->limits.queues, &cursor)) != NULL) {
         if (request->name.data && !str_eq(state->row.rule.name, request->name))
             continue;
-        TRY(limits_view(batch, state, request->base.arena, &request->queues[request->count++],
-                        err));
+        TRY(make_view(batch, state, request->base.arena, &request->queues[request->count++],
+                      err));
     }
     TRY(batch_flush(batch, err));
     return add_counts(batch, request->queues, request->count, request->lanes,
@@ -180,7 +180,7 @@ int limits_patch(struct batch *batch, struct request *base)
     }
     batch_heat(batch, state);
     request->view = (struct queue_view){0};
-    TRY(limits_view(batch, state, request->base.arena, &request->view, err));
+    TRY(make_view(batch, state, request->base.arena, &request->view, err));
     TRY(batch_flush(batch, err));
     return add_counts(batch, &request->view, 1, NULL, 0, err);
 }

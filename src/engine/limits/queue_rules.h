@@ -14,7 +14,5 @@ int queues_remove_idle(struct batch *batch, struct err *err); /* empty and witho
 int queues_follow_gone(struct batch *batch, struct err *err); /* that others removed */
 int limits_list(struct batch *batch, struct request *base);
 int limits_patch(struct batch *batch, struct request *base);
-int limits_view(struct batch *batch, struct queue_state *state, struct arena *arena,
-                struct queue_view *view, struct err *err);
 
 #endif

@@ -3,7 +3,6 @@
  * */
 #include "base/fault.h"
 #include "core/bounds.h"
-#include "core/plan/job.h"
 #include "engine/batch.h"
 #include "engine/engine_state.h"
 #include "engine/plans/fire_int.h"

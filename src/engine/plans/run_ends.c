@@ -4,10 +4,8 @@
  * in the transaction in which the task ends, once per end. The rows of the jobs concerned are held
  * meanwhile, so that on a store with several nodes an end and a new run never miss each other. */
 #include "base/fault.h"
-#include "core/plan/job.h"
 #include "core/render.h"
 #include "engine/batch.h"
-#include "engine/chores.h"
 #include "engine/engine_state.h"
 #include "engine/plans/categories.h"
 #include "engine/plans/runs.h"

@@ -4,7 +4,6 @@
  * page. The same look finds a run that waits although nothing is left that would release it. */
 #include "base/fault.h"
 #include "core/bounds.h"
-#include "core/plan/job.h"
 #include "engine/batch.h"
 #include "engine/chores.h"
 #include "engine/engine_state.h"

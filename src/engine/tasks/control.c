@@ -7,14 +7,11 @@
 #include "engine/history/retention.h"
 #include "engine/leases/lose.h"
 #include "engine/leases/recoveries.h"
-#include "engine/leases/sweep.h"
 #include "engine/limits/limits.h"
 #include "engine/limits/windows.h"
 #include "engine/plans/runs.h"
 #include "engine/tasks/ended.h"
 #include "engine/tasks/reopen.h"
-#include "engine/tasks/reports.h"
-#include "store/recovery_store.h"
 
 static int refuse_transition(struct err *err, const struct task *task, const char *what,
                              const char *advice)

@@ -52,7 +52,8 @@ static bool is_address(struct str host, struct in_addr *v4, bool *is_v4)
     return *is_v4 || inet_pton(AF_INET6, text, &v6) == 1;
 }
 
-bool auth_host_is_loopback(struct str host)
+/* localhost, 127.0.0.0/8, ::1; no port */
+static bool host_is_loopback(struct str host)
 {
     struct in_addr v4;
     bool is_v4;
@@ -69,7 +70,7 @@ int auth_check_listen(struct str listen, struct str token, struct err *err)
     if (!split_host(listen, &host, &port) || !port.data)
         return err_set(err, ERR_USAGE, "the address '" STR_FMT "' is not host:port or [v6]:port",
                        STR_ARG(listen));
-    if (auth_host_is_loopback(host) || token.len >= AUTH_TOKEN_BYTES_MIN)
+    if (host_is_loopback(host) || token.len >= AUTH_TOKEN_BYTES_MIN)
         return 0;
     if (!str_empty(token))
         return err_set(err, ERR_USAGE,
@@ -118,7 +119,7 @@ int auth_init(struct auth *auth, const char *address, const struct settings *set
     if (port.len)
         memcpy(auth->port, port.data, port.len);
     auth->any_address = str_is(host, "0.0.0.0") || str_is(host, "::");
-    auth->loopback = auth_host_is_loopback(host);
+    auth->loopback = host_is_loopback(host);
     return 0;
 }
 
@@ -152,7 +153,7 @@ static bool host_allowed(const struct auth *auth, struct str whole)
         return true;
     if (!port_fits(auth, port))
         return false;
-    return equal_any_case(host, str_of(auth->host)) || auth_host_is_loopback(host) ||
+    return equal_any_case(host, str_of(auth->host)) || host_is_loopback(host) ||
            (auth->any_address && is_address(host, &v4, &is_v4));
 }
 

@@ -36,6 +36,4 @@ int auth_check(const struct auth *auth, const struct http_request *request,
 /* Whether every client may ask for it, token or not. */
 bool auth_is_open(const struct auth *auth, const struct http_request *request);
 
-bool auth_host_is_loopback(struct str host); /* localhost, 127.0.0.0/8, ::1; no port */
-
 #endif

@@ -3,7 +3,6 @@
  * out, so that figures come also from a server whose store ails. */
 #include "server/figures/stats_look.h"
 
-#include "core/bounds.h"
 #include "store/catalog_store.h"
 #include "store/recovery_store.h"
 

@@ -7,7 +7,6 @@
 #include "server/body.h"
 #include "server/server_int.h"
 
-#include "base/json.h"
 #include "core/render.h"
 
 #include <errno.h>

@@ -5,7 +5,6 @@
 #include "server/routes/api_tasks.h"
 
 #include "base/json.h"
-#include "core/bounds.h"
 #include "core/render.h"
 #include "store/catalog_store.h"
 

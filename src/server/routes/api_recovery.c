@@ -5,7 +5,6 @@
 #include "server/body.h"
 #include "server/routes/api_tasks.h"
 
-#include "base/hash.h"
 #include "base/json.h"
 #include "core/bounds.h"
 #include "core/render.h"

@@ -11,7 +11,6 @@
 #include "server/stream_history.h"
 
 #include "base/hash.h"
-#include "base/json.h"
 #include "core/render.h"
 #include "core/task/search.h"
 

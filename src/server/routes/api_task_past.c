@@ -1,5 +1,6 @@
 /* GET /v1/tasks/{id}?at=TIME: the task as it was then, rebuilt from its events (core/replay). Runs
  * on a reader's thread. */
+
 #include "server/routes/api_tasks.h"
 
 #include "core/task/replay.h"

@@ -6,7 +6,6 @@
 #include "server/server_int.h"
 
 #include "base/json.h"
-#include "core/bounds.h"
 #include "core/render.h"
 
 /* Tasks beyond this are given back for the next claim. */

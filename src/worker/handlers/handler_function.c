@@ -45,7 +45,8 @@ static int check_json(const char *name, struct str value, size_t bytes_max, stru
     return json_check(value, NULL, err);
 }
 
-int function_call_report(struct function_call *call, const struct report *report, struct err *err)
+/* Any other report; op must not be an outcome. JSON fields are checked. */
+static int add_report(struct function_call *call, const struct report *report, struct err *err)
 {
     const struct {
         const char *name;
@@ -80,7 +81,7 @@ int function_call_progress(struct function_call *call, int64_t progress, struct 
         return err_set_field(err, ERR_INVALID, "progress", "Progress is a number from 0 to 100.");
     report.progress = progress;
     report.state = state;
-    return function_call_report(call, &report, err);
+    return add_report(call, &report, err);
 }
 
 int function_call_checkpoint(struct function_call *call, struct str name, int64_t progress,
@@ -91,7 +92,7 @@ int function_call_checkpoint(struct function_call *call, struct str name, int64_
     report.name = name;
     report.progress = progress;
     report.data = data;
-    return function_call_report(call, &report, err);
+    return add_report(call, &report, err);
 }
 
 int function_call_log(struct function_call *call, enum log_severity level, struct str message,
@@ -103,7 +104,7 @@ int function_call_log(struct function_call *call, enum log_severity level, struc
     report.level = level;
     report.message = buf_view(&call->text);
     report.context = context;
-    return function_call_report(call, &report, err);
+    return add_report(call, &report, err);
 }
 
 int function_call_data(struct function_call *call, struct str data, struct err *err)
@@ -111,7 +112,7 @@ int function_call_data(struct function_call *call, struct str data, struct err *
     struct report report = worker_report(REPORT_PROGRESS);
 
     report.data = data;
-    return function_call_report(call, &report, err);
+    return add_report(call, &report, err);
 }
 
 int function_call_spawn(struct function_call *call, struct str tasks, struct err *err)
@@ -119,7 +120,7 @@ int function_call_spawn(struct function_call *call, struct str tasks, struct err
     struct report report = worker_report(REPORT_SPAWN);
 
     report.tasks = tasks;
-    return function_call_report(call, &report, err);
+    return add_report(call, &report, err);
 }
 
 int function_call_result(struct function_call *call, struct str result, struct err *err)

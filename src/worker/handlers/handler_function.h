@@ -31,8 +31,6 @@ int function_call_log(struct function_call *call, enum log_severity level, struc
                       struct str context, struct err *err);
 int function_call_data(struct function_call *call, struct str data, struct err *err);
 int function_call_spawn(struct function_call *call, struct str tasks, struct err *err);
-/* Any other report; op must not be an outcome. JSON fields are checked. */
-int function_call_report(struct function_call *call, const struct report *report, struct err *err);
 
 /* About the outcome; they hold when fn returns. */
 int function_call_result(struct function_call *call, struct str result, struct err *err);

@@ -4,7 +4,6 @@
 
 #include <unistd.h>
 
-#include "base/json.h"
 #include "core/bounds.h"
 #include "worker/process/control_line.h"
 #include "worker/process/output_line.h"

@@ -181,12 +181,10 @@ static int start(struct spawner *spawner, struct err *err)
 
 struct spawner *spawner_open(bool owns_process, struct err *err)
 {
-    struct spawner *spawner = calloc(1, sizeof *spawner);
+    struct spawner *spawner = err_calloc(sizeof *spawner, err);
 
-    if (!spawner) {
-        err_no_memory(err);
+    if (!spawner)
         return NULL;
-    }
     pthread_mutex_init(&spawner->lock, NULL);
     spawner->socket = -1;
     spawner->owns_process = owns_process;

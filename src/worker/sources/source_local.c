@@ -1,7 +1,6 @@
 #include "worker/sources/source_local.h"
 
 #include "base/gate.h"
-#include "base/json.h"
 #include "base/thread.h"
 #include "core/render.h"
 

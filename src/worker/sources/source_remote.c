@@ -6,7 +6,6 @@
 #include <unistd.h>
 
 #include "base/thread.h"
-#include "core/bounds.h"
 #include "core/task/task.h"
 #include "core/task/worker_id.h"
 #include "net/http_client.h"
@@ -253,13 +252,11 @@ static const struct source_verbs remote_verbs = {
 
 struct source *source_remote_open(struct str url, struct str token, struct err *err)
 {
-    struct source_remote *remote = calloc(1, sizeof *remote);
+    struct source_remote *remote = err_calloc(sizeof *remote, err);
     bool ok = true;
 
-    if (!remote) {
-        err_no_memory(err);
+    if (!remote)
         return NULL;
-    }
     remote->base.verbs = &remote_verbs;
     remote->queues = BUF_INIT(1024 * 1024);
     remote->types = BUF_INIT(1024 * 1024);

@@ -1,7 +1,6 @@
 /* One question to the validator of a type: a command gets the task on its standard input and says
  * yes by exit code 0; an HTTP target gets it as a POST. Blocks the calling thread. */
 #include "base/json.h"
-#include "core/bounds.h"
 #include "net/http_client.h"
 #include "worker/handlers/handler_process.h"
 #include "worker/process/process.h"

@@ -82,12 +82,10 @@ static int start_thread(struct validator_questions *questions, struct err *err)
 struct validator_questions *validator_questions_start(const struct settings *settings,
                                                       struct spawner *spawner, struct err *err)
 {
-    struct validator_questions *questions = calloc(1, sizeof *questions);
+    struct validator_questions *questions = err_calloc(sizeof *questions, err);
 
-    if (!questions) {
-        err_no_memory(err);
+    if (!questions)
         return NULL;
-    }
     questions->settings = settings;
     questions->spawner = spawner;
     pthread_mutex_init(&questions->mutex, NULL);

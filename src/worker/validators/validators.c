@@ -177,12 +177,10 @@ struct validators *validators_start(struct engine *engine, const struct settings
                                     const struct validator_functions *functions,
                                     const struct log *log, struct err *err)
 {
-    struct validators *validators = calloc(1, sizeof *validators);
+    struct validators *validators = err_calloc(sizeof *validators, err);
 
-    if (!validators) {
-        err_no_memory(err);
+    if (!validators)
         return NULL;
-    }
     validators->engine = engine;
     validators->settings = settings;
     validators->spawner = spawner;
