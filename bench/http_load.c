@@ -1,7 +1,7 @@
 /* Measures a running server over HTTP, the way a good client would use it. Prints one line of JSON.
  * Every reply is checked: a refused task, a stale report or a missing element ends the program.
  *
- *   http_load HOST:PORT MODE [--connections N] [--batch N] [--tasks N]
+ *   http_load HOST:PORT MODE [--connections N] [--batch N] [--tasks N] [--ca FILE]
  *
  *   nothing   GET /healthz, the route that does nothing: what HTTP itself costs
  *   enqueue   durable enqueue, --batch tasks per request
@@ -34,6 +34,7 @@ struct options {
     uint32_t connections;
     uint32_t batch;
     uint32_t tasks;
+    const char *ca; /* of a server that speaks TLS; NULL = clear text */
 };
 
 struct run {
@@ -337,7 +338,7 @@ static void read_options(int argc, char **argv, struct options *options)
     *options = (struct options){.connections = 1, .batch = 1, .tasks = 1000};
     if (argc < 3)
         load_die("usage: http_load HOST:PORT nothing|enqueue|drain|life|park|park-workers "
-                 "[--connections N] [--batch N] [--tasks N]");
+                 "[--connections N] [--batch N] [--tasks N] [--ca FILE]");
     options->address = argv[1];
     options->mode = argv[2];
     for (int i = 3; i < argc; i += 2) {
@@ -349,6 +350,8 @@ static void read_options(int argc, char **argv, struct options *options)
             options->batch = number(value, BATCH_MAX);
         else if (strcmp(argv[i], "--tasks") == 0)
             options->tasks = number(value, 100000000);
+        else if (strcmp(argv[i], "--ca") == 0 && value)
+            options->ca = value;
         else
             load_die("there is no option %s", argv[i]);
     }
@@ -370,7 +373,7 @@ int main(int argc, char **argv)
     if (!known)
         load_die("there is no mode '%s'", options.mode);
     run.options = &options;
-    load_open(&run.load, options.address, options.connections);
+    load_open(&run.load, options.address, options.ca, options.connections);
     measure(&run);
     load_close(&run.load);
     return 0;

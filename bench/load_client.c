@@ -6,6 +6,7 @@
 #include <errno.h>
 #include <fcntl.h>
 #include <netinet/tcp.h>
+#include <openssl/ssl.h>
 #include <stdarg.h>
 #include <stdio.h>
 #include <stdlib.h>
@@ -96,9 +97,55 @@ static int connect_one(const struct load *load)
     if (connect(fd, (const struct sockaddr *)&address, sizeof address) < 0)
         load_die("cannot connect to %s:%d: %s", load->host, load->port, strerror(errno));
     setsockopt(fd, IPPROTO_TCP, TCP_NODELAY, &one, sizeof one);
-    if (fcntl(fd, F_SETFL, O_NONBLOCK) < 0)
-        load_die("cannot make a socket non-blocking: %s", strerror(errno));
     return fd;
+}
+
+/* While the socket still blocks. */
+static SSL *shake_hands(const struct load *load, int fd)
+{
+    SSL *ssl = SSL_new(load->tls);
+
+    if (!ssl || !SSL_set_fd(ssl, fd) || !X509_VERIFY_PARAM_set1_ip_asc(SSL_get0_param(ssl),
+                                                                       load->host))
+        load_die("cannot prepare TLS");
+    SSL_set_mode(ssl, SSL_MODE_ENABLE_PARTIAL_WRITE | SSL_MODE_ACCEPT_MOVING_WRITE_BUFFER);
+    if (SSL_connect(ssl) != 1)
+        load_die("the handshake failed: %s",
+                 X509_verify_cert_error_string(SSL_get_verify_result(ssl)));
+    return ssl;
+}
+
+static void use_tls(struct load *load, const char *ca)
+{
+    load->tls = SSL_CTX_new(TLS_client_method());
+    if (!load->tls || SSL_CTX_load_verify_file(load->tls, ca) != 1)
+        load_die("cannot read the CA in %s", ca);
+    SSL_CTX_set_verify(load->tls, SSL_VERIFY_PEER, NULL);
+}
+
+/* Both as send and recv: negative with errno. */
+static ssize_t send_some(struct load_connection *connection, const char *data, size_t len)
+{
+    int rc;
+
+    if (!connection->ssl)
+        return send(connection->fd, data, len, MSG_NOSIGNAL);
+    rc = SSL_write(connection->ssl, data, len > 1 << 20 ? 1 << 20 : (int)len);
+    if (rc <= 0)
+        errno = SSL_get_error(connection->ssl, rc) == SSL_ERROR_WANT_WRITE ? EAGAIN : EIO;
+    return rc > 0 ? rc : -1;
+}
+
+static ssize_t receive_some(struct load_connection *connection, char *data, size_t cap)
+{
+    int rc;
+
+    if (!connection->ssl)
+        return recv(connection->fd, data, cap, 0);
+    rc = SSL_read(connection->ssl, data, cap > 1 << 20 ? 1 << 20 : (int)cap);
+    if (rc <= 0)
+        errno = SSL_get_error(connection->ssl, rc) == SSL_ERROR_WANT_READ ? EAGAIN : EIO;
+    return rc > 0 ? rc : -1;
 }
 
 static void watch(struct load *load, struct load_connection *connection, int operation,
@@ -112,7 +159,7 @@ static void watch(struct load *load, struct load_connection *connection, int ope
     connection->wants_write = for_write;
 }
 
-void load_open(struct load *load, const char *address, uint32_t count)
+void load_open(struct load *load, const char *address, const char *ca, uint32_t count)
 {
     *load = (struct load){.count = count};
     if (sscanf(address, "%63[^:]:%d", load->host, &load->port) != 2)
@@ -124,16 +171,24 @@ void load_open(struct load *load, const char *address, uint32_t count)
     load->samples_us = malloc(LOAD_SAMPLES_MAX * sizeof *load->samples_us);
     if (load->epoll_fd < 0 || !load->connections || !load->samples_us)
         load_die("out of memory");
+    if (ca)
+        use_tls(load, ca);
     for (uint32_t i = 0; i < count; i++) {
-        load->connections[i].index = i;
-        load->connections[i].fd = connect_one(load);
-        watch(load, &load->connections[i], EPOLL_CTL_ADD, false);
+        struct load_connection *connection = &load->connections[i];
+
+        connection->index = i;
+        connection->fd = connect_one(load);
+        connection->ssl = ca ? shake_hands(load, connection->fd) : NULL;
+        if (fcntl(connection->fd, F_SETFL, O_NONBLOCK) < 0)
+            load_die("cannot make a socket non-blocking: %s", strerror(errno));
+        watch(load, connection, EPOLL_CTL_ADD, false);
     }
 }
 
 void load_close(struct load *load)
 {
     for (uint32_t i = 0; i < load->count; i++) {
+        SSL_free(load->connections[i].ssl);
         close(load->connections[i].fd);
         free(load->connections[i].out.data);
         free(load->connections[i].in.data);
@@ -141,6 +196,7 @@ void load_close(struct load *load)
     }
     free(load->connections);
     free(load->samples_us);
+    SSL_CTX_free(load->tls);
     close(load->epoll_fd);
 }
 
@@ -163,8 +219,8 @@ void load_request(struct load *load, struct load_connection *connection, const c
 static void flush_out(struct load *load, struct load_connection *connection)
 {
     while (connection->sent < connection->out.len) {
-        ssize_t len = send(connection->fd, connection->out.data + connection->sent,
-                           connection->out.len - connection->sent, MSG_NOSIGNAL);
+        ssize_t len = send_some(connection, connection->out.data + connection->sent,
+                                connection->out.len - connection->sent);
 
         if (len < 0 && errno == EAGAIN) {
             if (!connection->wants_write)
@@ -227,8 +283,8 @@ static bool receive(struct load_connection *connection)
         ssize_t len;
 
         reserve(&connection->in, READ_BYTES);
-        len = recv(connection->fd, connection->in.data + connection->in.len,
-                   connection->in.cap - connection->in.len, 0);
+        len = receive_some(connection, connection->in.data + connection->in.len,
+                           connection->in.cap - connection->in.len);
         if (len < 0 && errno == EAGAIN)
             return false;
         if (len == 0 || (len < 0 && errno != EINTR))

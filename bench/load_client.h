@@ -5,6 +5,7 @@
 #ifndef BENCH_LOAD_CLIENT_H
 #define BENCH_LOAD_CLIENT_H
 
+#include <openssl/types.h>
 #include <stdbool.h>
 #include <stddef.h>
 #include <stdint.h>
@@ -22,6 +23,7 @@ struct load_bytes {
 struct load_connection {
     uint32_t index;
     int fd;
+    SSL *ssl; /* NULL = clear text */
     struct load_bytes out; /* the request; a job may leave it as it was to send it again */
     size_t sent;
     struct load_bytes in;
@@ -48,6 +50,7 @@ struct load {
     char host[64];
     int port;
     int epoll_fd;
+    SSL_CTX *tls; /* NULL = clear text */
     struct load_connection *connections;
     uint32_t count;
     uint32_t busy_count;
@@ -68,8 +71,9 @@ void load_bytes_text(struct load_bytes *bytes, const char *text);
 void load_bytes_format(struct load_bytes *bytes, const char *format, ...)
     __attribute__((format(printf, 2, 3)));
 
-/* Connects `count` times to HOST:PORT. */
-void load_open(struct load *load, const char *address, uint32_t count);
+/* Connects `count` times to HOST:PORT; ca: a file with the CA of a server that speaks TLS, or
+ * NULL. Handshakes are done when it returns. */
+void load_open(struct load *load, const char *address, const char *ca, uint32_t count);
 void load_close(struct load *load);
 void load_request(struct load *load, struct load_connection *connection, const char *method,
                   const char *path, const char *body, size_t body_len);

@@ -122,6 +122,11 @@ struct pd_options {
     size_t callbacks_allow_count;
     int log_fd;            /* the library logs events here, a line each; default: nowhere */
     int allow_network_fs;  /* embedded: allow a file on a network file system */
+    const char *tls_ca;    /* server behind https: PEM file of its CA; default: PERDURA_CA of the
+                              environment, else the system's CAs */
+    const char *tls_cert;  /* PEM file of a client certificate; default: PERDURA_CERT, else none */
+    const char *tls_key;   /* PEM file of its key; default: PERDURA_KEY, else in tls_cert. All three
+                              are read again when they change */
 };
 #define PD_OPTIONS_INIT PD_INIT(pd_options)
 

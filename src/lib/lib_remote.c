@@ -18,6 +18,7 @@
 struct remote {
     char *url;
     char *token; /* NULL = none */
+    char *ca, *cert, *key; /* files of TLS; NULL = none */
     int64_t timeout_ms;
     pthread_mutex_t lock; /* of what follows */
     struct http_client *clients[CLIENTS_KEPT];
@@ -26,6 +27,24 @@ struct remote {
 
 /* ---- connections ---- */
 
+static struct http_client_tls tls_of(const struct remote *remote)
+{
+    return (struct http_client_tls){str_of(remote->ca), str_of(remote->cert), str_of(remote->key)};
+}
+
+static struct http_client *make_client(const struct remote *remote, struct err *err)
+{
+    struct http_client *client =
+        http_client_new(str_of(remote->url), str_of(remote->token), err);
+    const struct http_client_tls tls = tls_of(remote);
+
+    if (client && http_client_set_tls(client, &tls, err) < 0) {
+        http_client_free(client);
+        return NULL;
+    }
+    return client;
+}
+
 static struct http_client *take_client(struct remote *remote, struct err *err)
 {
     struct http_client *client = NULL;
@@ -33,7 +52,7 @@ static struct http_client *take_client(struct remote *remote, struct err *err)
     LOCKED(&remote->lock);
     if (remote->clients_count)
         client = remote->clients[--remote->clients_count];
-    return client ? client : http_client_new(str_of(remote->url), str_of(remote->token), err);
+    return client ? client : make_client(remote, err);
 }
 
 static void give_client(struct remote *remote, struct http_client *client)
@@ -56,15 +75,26 @@ static void remote_close(struct pd *pd)
     pthread_mutex_destroy(&remote->lock);
     free(remote->url);
     free(remote->token);
+    free(remote->ca);
+    free(remote->cert);
+    free(remote->key);
     free(remote);
     pd->side = NULL;
+}
+
+/* The option, else the variable, else NULL. False: no memory. */
+static bool take_text(char **to, const char *given, const char *variable)
+{
+    const char *text = given ? given : getenv(variable);
+
+    *to = text && *text ? strdup(text) : NULL;
+    return !text || !*text || *to;
 }
 
 /* Makes a connection's object to have address and token checked; nothing is sent. */
 static int remote_open(struct pd *pd, const char *where, const struct pd_options *options,
                        struct err *err)
 {
-    const char *token = options->token ? options->token : getenv("PERDURA_TOKEN");
     struct remote *remote = TRY_MEMORY(calloc(1, sizeof *remote));
     struct http_client *client;
 
@@ -72,8 +102,10 @@ static int remote_open(struct pd *pd, const char *where, const struct pd_options
     pthread_mutex_init(&remote->lock, NULL);
     remote->timeout_ms = options->timeout_ms ? options->timeout_ms : TIMEOUT_MS_DEFAULT;
     remote->url = strdup(where);
-    remote->token = token && *token ? strdup(token) : NULL;
-    if (!remote->url || (token && *token && !remote->token)) {
+    if (!remote->url || !take_text(&remote->token, options->token, "PERDURA_TOKEN") ||
+        !take_text(&remote->ca, options->tls_ca, "PERDURA_CA") ||
+        !take_text(&remote->cert, options->tls_cert, "PERDURA_CERT") ||
+        !take_text(&remote->key, options->tls_key, "PERDURA_KEY")) {
         remote_close(pd);
         return err_no_memory(err);
     }
@@ -324,8 +356,9 @@ static int remote_control(struct pd *pd, const struct control_request *wish, str
 static struct source *remote_source(struct pd *pd, struct err *err)
 {
     struct remote *remote = pd->side;
+    const struct http_client_tls tls = tls_of(remote);
 
-    return source_remote_open(str_of(remote->url), str_of(remote->token), err);
+    return source_remote_open(str_of(remote->url), str_of(remote->token), &tls, err);
 }
 
 static size_t count_ids(struct str reply, const char *key)

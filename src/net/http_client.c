@@ -1,8 +1,7 @@
 /* libcurl behind the calls we need. The multi interface is used for one transfer at a time, because
  * it can be woken from another thread: a long-poll ends at once when the worker stops. */
-#include "net/http_client.h"
+#include "net/http_client_tls.h"
 
-#include <curl/curl.h>
 #include <pthread.h>
 #include <stdatomic.h>
 
@@ -23,6 +22,7 @@ struct http_client {
     size_t response_max;
     bool too_large;
     bool has_token;
+    struct http_client_files files;
     atomic_bool interrupted;
     char message[CURL_ERROR_SIZE];
 };
@@ -89,6 +89,8 @@ static void set_options(struct http_client *client)
     curl_easy_setopt(easy, CURLOPT_FOLLOWLOCATION, 0L);
     curl_easy_setopt(easy, CURLOPT_PROXY, "");
     curl_easy_setopt(easy, CURLOPT_HTTP_VERSION, (long)CURL_HTTP_VERSION_1_1);
+    curl_easy_setopt(easy, CURLOPT_SSLVERSION, (long)CURL_SSLVERSION_TLSv1_2);
+    curl_multi_setopt(client->multi, CURLMOPT_MAXCONNECTS, 1L); /* a new one ends the one before */
     curl_easy_setopt(easy, CURLOPT_CONNECTTIMEOUT_MS, (long)CONNECT_MS);
     curl_easy_setopt(easy, CURLOPT_TCP_NODELAY, 1L);
     curl_easy_setopt(easy, CURLOPT_TCP_KEEPALIVE, 1L);
@@ -157,8 +159,15 @@ void http_client_free(struct http_client *client)
     if (client->multi)
         curl_multi_cleanup(client->multi);
     curl_slist_free_all(client->headers);
+    http_client_files_deinit(&client->files);
     buf_deinit(&client->url);
     free(client);
+}
+
+int http_client_set_tls(struct http_client *client, const struct http_client_tls *tls,
+                        struct err *err)
+{
+    return http_client_files_init(&client->files, tls, client->easy, err);
 }
 
 int http_client_add_header(struct http_client *client, struct str name, struct str value,
@@ -198,6 +207,8 @@ static void set_request(struct http_client *client, const char *method, struct s
 
     curl_easy_setopt(easy, CURLOPT_URL, client->url.data);
     curl_easy_setopt(easy, CURLOPT_TIMEOUT_MS, (long)timeout_ms);
+    curl_easy_setopt(easy, CURLOPT_FRESH_CONNECT,
+                     (long)http_client_files_changed(&client->files));
     if (body.data) {
         curl_easy_setopt(easy, CURLOPT_POST, 1L);
         curl_easy_setopt(easy, CURLOPT_POSTFIELDSIZE_LARGE, (curl_off_t)body.len);
@@ -257,6 +268,8 @@ static int transfer_error(const struct http_client *client, CURLcode result, str
     if (client->too_large)
         return err_set(err, ERR_TOO_LARGE, "The server's answer is larger than %zu bytes.",
                        client->response_max);
+    if (http_client_tls_failed(&client->files, client->easy, result, why, base, err))
+        return -(int)err->code;
     switch (result) {
     case CURLE_ABORTED_BY_CALLBACK:
         return err_set(err, ERR_UNAVAILABLE, "The request was interrupted.");
@@ -265,8 +278,6 @@ static int transfer_error(const struct http_client *client, CURLcode result, str
                        "time.", STR_ARG(base));
     case CURLE_COULDNT_RESOLVE_HOST:
     case CURLE_COULDNT_CONNECT:
-    case CURLE_SSL_CONNECT_ERROR:
-    case CURLE_PEER_FAILED_VERIFICATION:
         return err_set(err, ERR_UNAVAILABLE, "Cannot reach the server at " STR_FMT " (%s); is it "
                        "running?", STR_ARG(base), why);
     default:

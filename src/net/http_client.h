@@ -16,13 +16,23 @@ struct http_client;
 struct http_client *http_client_new(struct str base_url, struct str token, struct err *err);
 void http_client_free(struct http_client *client);
 
+/* For a server behind https://. What is absent: the CAs of the system; no client certificate; the
+ * key is in the file of the certificate. */
+struct http_client_tls {
+    struct str ca, cert, key; /* PEM files, read again when they change */
+};
+
+/* Once, before the first call. -ERR_INVALID when a file cannot be read. */
+int http_client_set_tls(struct http_client *client, const struct http_client_tls *tls,
+                        struct err *err);
+
 /* Sent with every call from now on. Name and value were checked: neither has a line break. */
 int http_client_add_header(struct http_client *client, struct str name, struct str value,
                            struct err *err);
 
 /* One request. body absent = none. 0 with *status whenever the server answered, whatever it said;
- * -ERR_UNAVAILABLE when it cannot be reached or the call was interrupted, -ERR_REQUEST_TIMEOUT,
- * -ERR_TOO_LARGE, -ERR_IO. response is reset first; its maximum counts if it is the smaller one.
+ * -ERR_UNAVAILABLE when it cannot be reached, TLS fails (field "tls") or the call was interrupted,
+ * -ERR_REQUEST_TIMEOUT, -ERR_TOO_LARGE, -ERR_IO. response is reset first; its maximum counts if it is the smaller one.
  * No redirects are followed and no proxy of the environment is used. */
 int http_client_call(struct http_client *client, const char *method, const char *path,
                      struct str body, int64_t timeout_ms, struct buf *response, int *status,

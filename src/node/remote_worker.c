@@ -234,6 +234,7 @@ int node_worker_main(const struct settings *settings, const struct worker_option
                          .queues_count = rules.queues_count,
                          .categories = options->categories,
                          .categories_count = options->categories_count}};
+    const struct http_client_tls tls = {options->ca, options->cert, options->key};
     struct err err = {0};
     struct source *source;
 
@@ -241,8 +242,8 @@ int node_worker_main(const struct settings *settings, const struct worker_option
     notify_open(&remote.notify);
     block_signals(&remote.set);
     config.spawner = commands_open(settings, false, &remote.log, &err);
-    source =
-        config.spawner ? source_remote_open(options->server, settings->access.token, &err) : NULL;
+    source = config.spawner ? source_remote_open(options->server, settings->access.token, &tls, &err)
+                            : NULL;
     if (source)
         remote.worker = connect_worker(&remote, source, &config, &err);
     if (remote.worker)

@@ -33,6 +33,14 @@ int client_refused_token(struct call *call, const struct client_token *token)
                    "PERDURA_TOKEN_FILE, or token_file in " CONFIG_FILE_DEFAULT);
 }
 
+int client_set_tls(struct call *call, struct http_client *http)
+{
+    const struct http_client_tls tls = {call_text(call, "ca"), call_text(call, "cert"),
+                                        call_text(call, "key")};
+
+    return http_client_set_tls(http, &tls, &call->err);
+}
+
 int client_open(struct client *client, struct call *call)
 {
     struct str server = call_text(call, "server");
@@ -48,7 +56,7 @@ int client_open(struct client *client, struct call *call)
     if (client_find_token(call, &client->token) < 0)
         return -(int)call->err.code;
     client->http = http_client_new(client->server, client->token.text, &call->err);
-    return client->http ? 0 : -(int)call->err.code;
+    return client->http ? client_set_tls(call, client->http) : -(int)call->err.code;
 }
 
 void client_close(struct client *client)
@@ -157,7 +165,7 @@ static int unreachable(struct client *client, const struct err *why)
 {
     struct str reason = terminal_cut(reason_of(why), 200);
 
-    if (why->code != ERR_UNAVAILABLE)
+    if (why->code != ERR_UNAVAILABLE || strcmp(why->field, "tls") == 0)
         return err_set(&client->call->err, why->code, "%s", why->text);
     return err_set(&client->call->err, ERR_UNAVAILABLE, "cannot reach the server at " STR_FMT
                    ": " STR_FMT "; start one with 'perdura serve' or pass --server URL",

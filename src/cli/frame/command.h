@@ -42,6 +42,15 @@ struct flag {
     int64_t max;
 };
 
+/* The files of TLS, of commands that talk to a server. */
+#define CLIENT_TLS_FLAGS                                                                    \
+    {.name = "ca", .type = FLAG_TEXT, .value = "FILE", .env = "PERDURA_CA",                 \
+     .help = "CA of a server behind https:// (PEM; default: those of the system)"},          \
+    {.name = "cert", .type = FLAG_TEXT, .value = "FILE", .env = "PERDURA_CERT",             \
+     .help = "client certificate (PEM), for a server that wants one"},                       \
+    {.name = "key", .type = FLAG_TEXT, .value = "FILE", .env = "PERDURA_KEY",               \
+     .help = "its private key (PEM; default: in the file of the certificate)"}
+
 /* Flags that many commands share. */
 enum flag_group { FLAGS_CLIENT = 1, FLAGS_JSON = 2, FLAGS_STORE = 4 };
 

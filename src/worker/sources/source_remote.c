@@ -250,7 +250,8 @@ static const struct source_verbs remote_verbs = {
     .free = remote_free,
 };
 
-struct source *source_remote_open(struct str url, struct str token, struct err *err)
+struct source *source_remote_open(struct str url, struct str token,
+                                  const struct http_client_tls *tls, struct err *err)
 {
     struct source_remote *remote = err_calloc(sizeof *remote, err);
     bool ok = true;
@@ -269,7 +270,8 @@ struct source *source_remote_open(struct str url, struct str token, struct err *
         line->response = BUF_INIT(HTTP_CLIENT_RESPONSE_BYTES);
         line->path = BUF_INIT(PATH_BYTES_MAX);
         line->client = ok ? http_client_new(url, token, err) : NULL;
-        ok = ok && line->client;
+        ok = ok && line->client &&
+             (!tls || http_client_set_tls(line->client, tls, err) == 0);
     }
     if (ok)
         return &remote->base;

@@ -3,9 +3,12 @@
 #ifndef WORKER_SOURCES_SOURCE_REMOTE_H
 #define WORKER_SOURCES_SOURCE_REMOTE_H
 
+#include "net/http_client.h"
 #include "worker/sources/source.h"
 
-/* NULL with err when the address or the token is no good; nothing is sent yet. */
-struct source *source_remote_open(struct str url, struct str token, struct err *err);
+/* NULL with err when the address, the token or a file of TLS is no good; nothing is sent yet. tls
+ * may be NULL. */
+struct source *source_remote_open(struct str url, struct str token,
+                                  const struct http_client_tls *tls, struct err *err);
 
 #endif
