@@ -223,4 +223,9 @@ struct doctor_check {
 int node_doctor_store(const struct settings *settings, struct arena *arena,
                       struct doctor_check **checks, uint32_t *checks_count, struct err *err);
 
+/* The same for the files of TLS, if there are any; returns how many checks. */
+#define NODE_TLS_CHECKS_MAX 2
+uint32_t node_doctor_tls(const struct settings *settings, struct arena *arena,
+                         struct doctor_check checks[NODE_TLS_CHECKS_MAX]);
+
 #endif

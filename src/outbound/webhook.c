@@ -471,12 +471,13 @@ static int64_t or_default(int64_t value, int64_t fallback)
 static int open_curl(struct webhooks *webhooks, struct err *err)
 {
     static pthread_once_t once = PTHREAD_ONCE_INIT; /* libcurl's own state, not ours */
+    struct str ca = atomic_load(&webhooks->settings)->callbacks.ca;
 
     pthread_once(&once, global_init);
     webhooks->multi = TRY_MEMORY(curl_multi_init());
     curl_multi_setopt(webhooks->multi, CURLMOPT_MAXCONNECTS, (long)CALLS_MAX);
     for (size_t i = 0; i < CALLS_MAX; i++)
-        TRY(webhook_call_init(&webhooks->calls[i], err));
+        TRY(webhook_call_init(&webhooks->calls[i], ca, err));
     return 0;
 }
 

@@ -9,6 +9,7 @@
 #include "core/callback_allow.h"
 #include "core/trace.h"
 
+#include <limits.h>
 #include <sys/socket.h>
 
 #define CONNECT_MS 3000L
@@ -71,12 +72,28 @@ static void set_options(struct webhook_call *call)
     curl_easy_setopt(easy, CURLOPT_HEADERDATA, call);
 }
 
-int webhook_call_init(struct webhook_call *call, struct err *err)
+/* The folder of the system's CAs stays, beside the file. Both are read for every connection. */
+static void trust(CURL *easy, struct str ca)
+{
+    char path[PATH_MAX];
+
+    if (str_empty(ca) || ca.len >= sizeof path)
+        return;
+    memcpy(path, ca.data, ca.len);
+    path[ca.len] = '\0';
+    curl_easy_setopt(easy, CURLOPT_CAINFO, path);
+#if LIBCURL_VERSION_NUM >= 0x075700
+    curl_easy_setopt(easy, CURLOPT_CA_CACHE_TIMEOUT, 0L);
+#endif
+}
+
+int webhook_call_init(struct webhook_call *call, struct str ca, struct err *err)
 {
     *call = (struct webhook_call){.easy = curl_easy_init(),
                                   .signed_text = BUF_INIT(BODY_BYTES_MAX)};
     TRY_MEMORY(call->easy);
     set_options(call);
+    trust(call->easy, ca);
     return 0;
 }
 

@@ -25,7 +25,8 @@ struct webhook_call {
     bool busy;
 };
 
-int webhook_call_init(struct webhook_call *call, struct err *err);
+/* ca: a file with CAs besides the system's; absent = none. */
+int webhook_call_init(struct webhook_call *call, struct str ca, struct err *err);
 void webhook_call_deinit(struct webhook_call *call);
 
 /* Everything up to the transfer; message->target was allowed. -ERR_MEMORY. */

@@ -142,6 +142,10 @@ static void check_listen(struct doctor *doctor)
 
     if (is_loopback(settings->listen))
         add(doctor, DOCTOR_OK, "listen", settings->listen, STR_NONE);
+    else if (str_empty(settings->tls.cert) && !settings->allow_clear_text)
+        add(doctor, DOCTOR_FAILURE, "listen", STR("beyond loopback in clear text"),
+            STR("set tls.cert and tls.key, or listen on 127.0.0.1, or set allow_clear_text where a "
+                "proxy or a mesh encrypts the connection"));
     else if (settings->access.token.len >= 16)
         add(doctor, DOCTOR_OK, "listen", arena_format(&doctor->call->arena, STR_FMT
             ", protected by a token", STR_ARG(settings->listen)), STR_NONE);
@@ -152,6 +156,15 @@ static void check_listen(struct doctor *doctor)
     else
         add(doctor, DOCTOR_FAILURE, "listen", STR("beyond loopback without a token"),
             STR("set PERDURA_TOKEN or token_file, or listen on 127.0.0.1"));
+}
+
+static void check_tls(struct doctor *doctor)
+{
+    struct doctor_check checks[NODE_TLS_CHECKS_MAX];
+    uint32_t count = node_doctor_tls(&doctor->config->settings, &doctor->call->arena, checks);
+
+    for (uint32_t i = 0; i < count && doctor->count < CHECKS_MAX; i++)
+        doctor->checks[doctor->count++] = checks[i];
 }
 
 static void check_files(struct doctor *doctor)
@@ -326,6 +339,7 @@ static int examine(struct doctor *doctor)
     check_config(doctor);
     check_store(doctor);
     check_listen(doctor);
+    check_tls(doctor);
     check_handlers(doctor);
     check_users(doctor);
     check_secrets(doctor);

@@ -90,6 +90,17 @@ static bool is_known(struct str header, const char *tag)
                            memmem(header.data, header.len, tag, strlen(tag)) != NULL);
 }
 
+/* Browsers then use https for this name alone, whatever somebody types. Not for localhost, where
+ * the promise would hold for every other program, too. */
+static void insist_on_tls(struct api_call *call)
+{
+    const struct http_request *request = call->request;
+
+    if (request->is_secure && !(request->host.len >= 9 &&
+                                strncasecmp(request->host.data, "localhost", 9) == 0))
+        http_reply_header(call->exchange, "Strict-Transport-Security", "max-age=31536000");
+}
+
 static int reply_file(struct api_call *call, const char *name, const char *cache)
 {
     char packed_name[NAME_BYTES_MAX + 8];
@@ -106,6 +117,7 @@ static int reply_file(struct api_call *call, const char *name, const char *cache
     make_tag(body, packed != NULL, tag);
     for (size_t i = 0; i < sizeof safe_headers / sizeof safe_headers[0]; i++)
         http_reply_header(call->exchange, safe_headers[i].name, safe_headers[i].value);
+    insist_on_tls(call);
     http_reply_header(call->exchange, "Cache-Control", cache);
     http_reply_header(call->exchange, "ETag", tag);
     http_reply_header(call->exchange, "Vary", "Accept-Encoding");
