@@ -32,8 +32,8 @@ int http_client_add_header(struct http_client *client, struct str name, struct s
 
 /* One request. body absent = none. 0 with *status whenever the server answered, whatever it said;
  * -ERR_UNAVAILABLE when it cannot be reached, TLS fails (field "tls") or the call was interrupted,
- * -ERR_REQUEST_TIMEOUT, -ERR_TOO_LARGE, -ERR_IO. response is reset first; its maximum counts if it is the smaller one.
- * No redirects are followed and no proxy of the environment is used. */
+ * -ERR_REQUEST_TIMEOUT, -ERR_TOO_LARGE, -ERR_IO. response is reset first; its maximum counts if it
+ * is the smaller one. No redirects are followed and no proxy of the environment is used. */
 int http_client_call(struct http_client *client, const char *method, const char *path,
                      struct str body, int64_t timeout_ms, struct buf *response, int *status,
                      struct err *err);

@@ -38,7 +38,7 @@ void server_show_spans(struct server *server, struct span_export *spans);
 void server_ask_validators(struct server *server,
                            bool (*ask)(void *ctx, struct recovery_question *question), void *ctx);
 
-/* The address really bound, "127.0.0.1:7070", without http:// or https://; valid as long as the server. */
+/* The address really bound, "127.0.0.1:7070"; valid as long as the server. */
 const char *server_address(const struct server *server);
 
 /* What changed, for GET /v1/stream: called from the queue's on_notes, any thread. */

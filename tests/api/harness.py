@@ -77,7 +77,7 @@ class Server:
                                             stdout=subprocess.PIPE, stderr=log,
                                             env=self.environment, text=True)
         for line in self.process.stdout:
-            if line.startswith("listening on http://"):
+            if line.startswith(("listening on http://", "listening on https://")):
                 host, port = line.split("//")[1].strip().rsplit(":", 1)
                 self.address = (host, int(port))
                 return self
