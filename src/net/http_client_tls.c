@@ -90,12 +90,13 @@ static void not_trusted(CURL *easy, struct str server, const char *message, stru
 {
     long verdict = X509_V_OK;
 
-    curl_easy_getinfo(easy, CURLINFO_SSL_VERIFYRESULT, &verdict);
-    switch (verdict) {
-    case X509_V_OK:
+    if (strstr(message, "subject name")) { /* libcurl compares it, so that OpenSSL has no verdict */
         fail(err, server, "shows a certificate for another name",
              "use a name that its certificate lists, or give it one for this name");
-        break;
+        return;
+    }
+    curl_easy_getinfo(easy, CURLINFO_SSL_VERIFYRESULT, &verdict);
+    switch (verdict) {
     case X509_V_ERR_CERT_HAS_EXPIRED:
         fail(err, server, "shows an expired certificate",
              "renew it there, or correct this machine's clock");
