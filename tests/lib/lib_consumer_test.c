@@ -293,7 +293,7 @@ static void assert_same(const struct task_input *a, const struct task_input *b)
     assert_text(a->spec.idempotency_key, b->spec.idempotency_key);
     assert_text(a->spec.limit_key, b->spec.limit_key);
     assert_text(a->data, b->data);
-    assert_text(a->metadata, b->metadata);
+    assert_text(a->about.metadata, b->about.metadata);
     assert_memory_equal(&a->spec.retry, &b->spec.retry, sizeof a->spec.retry);
     assert_int_equal(a->spec.max_crashes, b->spec.max_crashes);
     assert_int_equal(a->spec.max_continuations, b->spec.max_continuations);

@@ -97,7 +97,7 @@ int auth_check_clear_text(struct str listen, const struct settings *settings, st
         return err_set(err, ERR_USAGE, "tls.client_ca is of no use without TLS: set tls.cert and "
                        "tls.key, too");
     if (!str_empty(tls->cert) || settings->allow_clear_text ||
-        (split_host(listen, &host, &port) && auth_host_is_loopback(host)))
+        (split_host(listen, &host, &port) && host_is_loopback(host)))
         return 0;
     return err_set(err, ERR_USAGE,
                    "listening on " STR_FMT " would send the token and every task over the network "
