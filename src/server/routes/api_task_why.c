@@ -37,7 +37,8 @@ static void find_pauser(const struct task_event *events, uint32_t count, struct 
     struct str reason;
 
     for (uint32_t i = 0; i < count && !by; i++)
-        if (events[i].status == STATUS_PAUSED)
+        if (events[i].status == STATUS_PAUSED && /* what came after it changed something else */
+            (i + 1 == count || events[i + 1].status != STATUS_PAUSED))
             by = &events[i];
     if (!by)
         return;

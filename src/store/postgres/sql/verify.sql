@@ -266,20 +266,23 @@ WHERE twice IS NOT NULL OR last > event_seq OR (opened AND events < event_seq)
     OR (open AND (last < event_seq OR (event_seq > 0 AND NOT opened AND rows = 0)))
 LIMIT $1;
 
--- After an end only a retry (pending) or a recovery (recovering) may follow.
+-- After an end only a retry (pending) or a recovery (recovering) may follow, and what people say
+-- about the task: told by a user, in a detail that is no reason of a cancel.
 -- name: verify_event_ends
 SELECT 'task_events: task ' || s.id || ' is ' || wrong.status || ' at seq ' || wrong.seq
     || ' after it ended as ' || wrong.before
 FROM (SELECT DISTINCT ON (task) task, seq, status, before
-    FROM (SELECT task, seq, status, lag(status) OVER (PARTITION BY task ORDER BY seq) AS before
-        FROM (SELECT task, seq, status FROM task_event_rows
-            UNION ALL SELECT task, claim_seq, 'claimed' FROM execution_rows
-            UNION ALL SELECT task, start_seq, 'running' FROM execution_rows
+    FROM (SELECT task, seq, status, said,
+            lag(status) OVER (PARTITION BY task ORDER BY seq) AS before
+        FROM (SELECT task, seq, status, actor = 'USER' AND detail IS NOT NULL
+                    AND detail NOT LIKE '{"reason":%' AS said FROM task_event_rows
+            UNION ALL SELECT task, claim_seq, 'claimed', false FROM execution_rows
+            UNION ALL SELECT task, start_seq, 'running', false FROM execution_rows
                 WHERE start_seq IS NOT NULL
-            UNION ALL SELECT task, end_seq, 'completed' FROM execution_rows
+            UNION ALL SELECT task, end_seq, 'completed', false FROM execution_rows
                 WHERE end_seq IS NOT NULL) told) followed
     WHERE before IN ('partial', 'completed', 'failed', 'dead_letter', 'cancelled')
-        AND status NOT IN ('pending', 'recovering')
+        AND status NOT IN ('pending', 'recovering') AND NOT (said AND status = before)
     ORDER BY task, seq) wrong
 JOIN task_states s ON s.task = wrong.task
 LIMIT $1;

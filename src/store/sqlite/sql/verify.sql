@@ -124,20 +124,24 @@ FROM (SELECT s.id AS id, s.event_seq AS event_seq,
 WHERE twice IS NOT NULL OR last > event_seq OR (opened AND told + rows < event_seq)
     OR (open AND (last < event_seq OR (event_seq > 0 AND NOT opened AND rows = 0)));
 
--- After an end only a retry (pending) or a recovery (recovering) may follow.
+-- After an end only a retry (pending) or a recovery (recovering) may follow, and what people say
+-- about the task: told by a user, in a detail that is no reason of a cancel.
 -- name: verify_event_ends
 SELECT 'task_events: task ' || uuid_text(id) || wrong
 FROM (SELECT s.id AS id, (
         SELECT ' is ' || status || ' at seq ' || seq || ' after it ended as ' || before
-        FROM (SELECT seq, status, lag(status) OVER (ORDER BY seq) AS before FROM (
-                SELECT seq, status FROM task_event_rows WHERE task = s.task
-                UNION ALL SELECT claim_seq, 'claimed' FROM execution_rows WHERE task = s.task
-                UNION ALL SELECT start_seq, 'running' FROM execution_rows
+        FROM (SELECT seq, status, said, lag(status) OVER (ORDER BY seq) AS before FROM (
+                SELECT seq, status, actor = 'USER' AND detail IS NOT NULL
+                    AND detail NOT LIKE '{"reason":%' AS said FROM task_event_rows
+                    WHERE task = s.task
+                UNION ALL SELECT claim_seq, 'claimed', 0 FROM execution_rows WHERE task = s.task
+                UNION ALL SELECT start_seq, 'running', 0 FROM execution_rows
                     WHERE task = s.task AND start_seq IS NOT NULL
-                UNION ALL SELECT end_seq, 'completed' FROM execution_rows
+                UNION ALL SELECT end_seq, 'completed', 0 FROM execution_rows
                     WHERE task = s.task AND end_seq IS NOT NULL))
         WHERE before IN ('partial', 'completed', 'failed', 'dead_letter', 'cancelled')
-            AND status NOT IN ('pending', 'recovering') LIMIT 1) AS wrong
+            AND status NOT IN ('pending', 'recovering') AND NOT (said AND status = before)
+        LIMIT 1) AS wrong
     FROM task_states s)
 WHERE wrong IS NOT NULL;
 
