@@ -207,6 +207,7 @@ struct pd_task_spec {
     const char *callback_url;    /* gets a POST of the task when it has ended */
     const char *traceparent;     /* W3C trace context it is part of; children inherit it */
     const char *tracestate;
+    const char *note;            /* for people, who may change it: pd_update */
 };
 #define PD_TASK_SPEC_INIT PD_INIT(pd_task_spec)
 
@@ -265,6 +266,7 @@ struct pd_result {
     const char *result;
     const char *error;       /* why it ended as something else than completed; NULL = it did not */
     const char *last_error;  /* of the last failed attempt, also if a later one completed */
+    const char *note;        /* NULL = none */
 };
 #define PD_RESULT_INIT PD_INIT(pd_result)
 
@@ -290,6 +292,7 @@ PD_API int pd_prioritize(struct pd *pd, const char *id, int priority);
 struct pd_update {
     PD_SIZE(pd_update);
     int64_t if_version; /* only while the task has this version; default any */
+    const char *note;   /* NULL = as it is, "" = none */
 };
 #define PD_UPDATE_INIT PD_INIT(pd_update)
 PD_API int pd_update(struct pd *pd, const char *id, const struct pd_update *update);

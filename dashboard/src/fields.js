@@ -3,6 +3,7 @@
 import { language } from './text.js';
 
 const FIELDS = [
+    { name: 'note', edit: true, label: { en: 'Note', fr: 'Note', pt: 'Nota' } },
     { name: 'idempotency_key', label: { en: 'Idempotency key', fr: 'Clé d’idempotence',
         pt: 'Chave de idempotência' } },
     { name: 'user_id', filter: true, label: { en: 'User', fr: 'Utilisateur', pt: 'Utilizador' } },

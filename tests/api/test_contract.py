@@ -5,7 +5,7 @@ import unittest
 
 from harness import ApiTest
 
-TASK = """id namespace external_id type name queue payload data metadata tags user_id context_key correlation_id job_id
+TASK = """id namespace external_id type name queue payload data metadata note tags user_id context_key correlation_id job_id
 schedule_id recurring_job_id category_id workflow_id parent_id status previous_status state progress version created_at
 updated_at priority scheduled_at idempotency_key input_hash unique_until attempts retry_count crash_count continuations
 max_retries max_crashes max_continuations retry_policy retry_delay_ms max_retry_delay_ms timeout_ms next_retry_at
@@ -44,7 +44,7 @@ MIGRATIONS = "id description executed_at checksum".split()
 SPEC = {"type": "full", "payload": {"b": 1, "a": [1, 2]}, "data": {"x": 1}, "queue": "q", "name": "n", "priority": 7,
         "max_retries": 2, "max_crashes": 2, "max_continuations": 5, "retry_policy": "exponential",
         "retry_delay_ms": 100, "max_retry_delay_ms": 1000, "timeout_ms": 1000, "idempotency_key": "k",
-        "unique_until": "ended", "metadata": {"m": 1}, "tags": ["g"], "user_id": "u", "external_id": "e",
+        "unique_until": "ended", "metadata": {"m": 1}, "note": "o", "tags": ["g"], "user_id": "u", "external_id": "e",
         "context_key": "c", "correlation_id": "r", "limit_key": "l", "on_unsatisfied": "fail",
         "workflow_id": "01941f29-7c00-7000-8000-0000000000aa", "recovery_priority": 3, "auto_recovery": False,
         "stall_after_ms": 1000, "callback_url": "http://127.0.0.1:9/x", "run_at": "2035-01-02T03:04:05.000000Z"}

@@ -79,6 +79,43 @@ test('a dialog takes what is typed, and Enter saves it', async () => {
     await page.getByRole('link', { name: 'typed:job' }).waitFor();
 });
 
+test('a note is written, changed and taken away with keys alone, also on a task that has ended', async () => {
+    const { id } = await server.enqueue('noted', { queue: 'noted' });
+    await server.post(`/v1/tasks/${id}:cancel`);
+    await open(`#/tasks/${id}`, { allow: [/422/] });
+    const edit = async (...keys) => {
+        await button('Edit').focus();
+        await press('Enter');
+        await page.getByRole('dialog').waitFor();
+        await press('ControlOrMeta+a', ...keys, 'Enter');
+        await page.getByRole('dialog').waitFor({ state: 'detached' });
+    };
+    const shown = page.locator('.remark');
+    await edit(...'asked twice');
+    await shown.getByText('asked twice').waitFor();
+    assert.equal((await server.get(`/v1/tasks/${id}`)).note, 'asked twice');
+    await page.locator('.timeline').getByText('note: asked twice').waitFor();
+    await edit(...'solved');
+    await shown.getByText('solved').waitFor();
+    await edit('Delete');
+    await shown.waitFor({ state: 'detached' });
+    assert.equal((await server.get(`/v1/tasks/${id}`)).note, null);
+    await button('Edit').click();
+    await page.getByLabel('Note').fill('x'.repeat(1025));
+    await press('Enter');
+    await page.getByText('at most 1024 are allowed').waitFor();
+    assert.equal(await focused('value'), 'x'.repeat(1025));
+});
+
+test('a note has its label in every language', async () => {
+    const { id } = await server.enqueue('noted', { note: 'lu' });
+    for (const [locale, label] of [['en-GB', 'Note'], ['fr-FR', 'Note'], ['pt-PT', 'Nota']]) {
+        await open(`#/tasks/${id}`, { locale });
+        await page.locator('.remark', { hasText: `${label} lu` }).waitFor();
+        await page.done();
+    }
+});
+
 test('what was typed is not lost by Escape, by × or by a click beside the dialog without a question', async () => {
     await open('#/jobs');
     await button('New job').click();

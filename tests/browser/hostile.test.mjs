@@ -25,7 +25,7 @@ test('hostile words are shown as words on every page', async () => {
     const { items } = await server.post('/v1/tasks', EVIL.map((text) => ({ type: clean(text),
         name: clean(text), queue: 'evil', tags: [clean(text)], user_id: clean(text), workflow_id: 'evil<b>',
         correlation_id: clean(text), max_retries: 0, payload: { [text]: text, list: EVIL },
-        metadata: { [clean(text)]: text } })));
+        note: clean(text), metadata: { [clean(text)]: text } })));
     await server.worker('w<img src=x onerror=window.hit=1>'.replace(/[<>= ]/g, '-'), { queues: ['evil'],
         hostname: '<img src=x onerror=window.hit=1>', pool_size: 50 });
     const worker = (await server.get('/v1/workers')).items.find((one) => one.queues.includes('evil')).id;

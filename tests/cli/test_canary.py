@@ -82,7 +82,8 @@ class CanaryTest(cli_harness.FolderTest):
             "type": type, "payload": {"password": canary("payload")},
             "data": {"d": canary("data")}, "metadata": {"secret": canary("metadata")},
             "idempotency_key": canary("key") + type, "user_id": canary("user"),
-            "context_key": canary("context"), "name": canary("name"), **fields})
+            "context_key": canary("context"), "name": canary("name"), "note": canary("note"),
+            **fields})
         self.assertEqual(status, 201, task)
         return task["id"]
 

@@ -122,7 +122,7 @@ class Enqueue(ServerTest):
                  "--retry-delay": ("2s", "retry_delay_ms", 2000),
                  "--max-retry-delay": ("1m", "max_retry_delay_ms", 60000),
                  "--user-id": ("u", "user_id", "u"), "--external-id": ("e", "external_id", "e"),
-                 "--context-key": ("c", "context_key", "c"),
+                 "--context-key": ("c", "context_key", "c"), "--note": ("o", "note", "o"),
                  "--correlation-id": ("r", "correlation_id", "r"),
                  "--tag": ("x,y", "tags", ["x", "y"]),
                  "--metadata": ('{"m":1}', "metadata", {"m": 1}),
@@ -145,6 +145,27 @@ class Enqueue(ServerTest):
         self.assertEqual((task["queue"], task["priority"], task["timeout_ms"]),
                          ("low-priority", -10, 300000))
         self.refused(1, "enqueue", "all", "--category", "nothing")
+
+    def test_a_note_is_shown_changed_and_taken_away(self):
+        """A10"""
+        tasks = [self.enqueued("a", "--note", "as agreed")["id"], self.enqueued("b")["id"]]
+        self.assertRegex(self.perdura("task", "show", tasks[0]).stdout, r"\nnote +as agreed\n")
+        self.assertNotIn("note", self.perdura("task", "show", tasks[1]).stdout)
+        self.perdura("task", "cancel", tasks[0])
+        done = self.perdura("task", "update", *tasks, "--note", "looked \"at\"")
+        self.assertEqual(done.stdout.splitlines(), [f"{tasks[0]} cancelled", f"{tasks[1]} pending"])
+        for task_id in tasks:
+            task = json.loads(self.perdura("task", "show", task_id, "--json").stdout)
+            self.assertEqual(task["note"], "looked \"at\"")
+        self.assertIn('"note":"looked', self.perdura("task", "events", tasks[0]).stdout)
+        self.assertRegex(self.perdura("task", "show", tasks[0], "--at", "+1d").stdout, r"\nnote +looked")
+        task = json.loads(self.perdura("task", "update", tasks[0], "--unset", "note", "--json").stdout)
+        self.assertIsNone(task["note"])
+        self.refused(1, "task", "update", tasks[0], "--note", "x" * 1025)
+        self.assertIn("colour", self.refused(1, "task", "update", tasks[0], "--unset", "colour"))
+        self.refused(1, "task", "update", tasks[0], "--note", "x", "--if-version", "1")
+        self.assertIn("nothing to change", self.refused(2, "task", "update", tasks[0]))
+        self.refused(2, "task", "update", tasks[0], "--note", "")
 
     def test_times_are_rfc_3339_or_relative(self):
         task = self.enqueued("a", "--at", "2035-01-02T03:04:05Z")

@@ -40,7 +40,8 @@ class Migrate(FolderTest):
         """A11, C4: data goes only where that is said."""
         self.perdura("migrate", "up")
         newest = max(item["number"] for item in self.status())
-        self.perdura("migrate", "down")  # the newest one has no data
+        self.assertIn("(the notes on tasks)", self.refused(1, "migrate", "down"))
+        self.assertIn("task notes gave up the notes on tasks", self.perdura("migrate", "down", "--lose-data").stderr)
         self.assertEqual(max(item["number"] for item in self.status() if item["applied"]), newest - 1)
         told = self.refused(1, "migrate", "down", "--to", "4")
         for words in ("0009 log trust (the notes of ended runs", "0006 tracing (the trace contexts",
@@ -68,9 +69,29 @@ class Migrate(FolderTest):
         self.assertEqual(server.stop(), 0)
         self.perdura("verify")
 
+    def test_d15_a_store_from_before_notes_is_migrated_with_its_tasks(self):
+        server = self.serve()
+        self.url = "http://%s:%d" % server.address
+        made = self.perdura("enqueue", "a", "--metadata", '{"m":1}', "--note", "goes").stdout.strip()
+        self.assertEqual(server.stop(), 0)
+        self.perdura("migrate", "down", "--lose-data")
+        server = self.serve()
+        self.url = "http://%s:%d" % server.address
+        self.assertIn("store.migrated", server.log())
+        task = json.loads(self.perdura("task", "show", made, "--json").stdout)
+        self.assertEqual((task["metadata"], task["note"]), ({"m": 1}, None))
+        self.perdura("task", "update", made, "--note", "new")
+        with sqlite3.connect(os.path.join(self.folder, "perdura.db")) as db:
+            self.assertEqual(db.execute("SELECT note FROM tasks").fetchall(), [("new",)])
+            with self.assertRaisesRegex(sqlite3.IntegrityError, "can be set with SQL"):
+                db.execute("UPDATE tasks SET note = 'by hand'")
+        db.close()
+        self.assertEqual(server.stop(), 0)
+        self.perdura("verify")
+
     def test_a_store_in_service_is_not_migrated(self):
         self.serve()
-        self.assertRegex(self.refused(1, "migrate", "down"), "in use by process")
+        self.assertRegex(self.refused(1, "migrate", "down", "--lose-data"), "in use by process")
         self.assertTrue(all(item["applied"] for item in self.status()))
 
     def test_a_store_of_a_newer_program_is_refused(self):

@@ -111,6 +111,40 @@ static void every_op_follows_the_table_in_every_status(void **state)
     fx_verify(fx);
 }
 
+/* A10: what people say about a task changes in any status, and nothing else does. */
+static void a_note_changes_in_every_status_with_an_event(void **state)
+{
+    struct fixture *fx = *state;
+
+    fx_lease(fx, 900);
+    worker(fx, "w", "q");
+    for (size_t i = 0; i < STATUSES; i++) {
+        struct uuid id = in_status(fx, statuses[i]);
+        struct task *before = get(fx, id), *after;
+        struct control_request *request = control_prepare(&fx->arena, id, CONTROL_UPDATE);
+        struct task_event *events;
+        uint32_t count;
+
+        assert_int_equal(change_add(&request->change, 0, STR("se\"en"), &fx->err), 0);
+        for (int turn = 0; turn < 2; turn++) /* the second time there is nothing to do */
+            assert_int_equal(engine_call(fx->engine, &request->base), 0);
+        after = get(fx, id);
+        assert_true(str_is(after->about.note, "se\"en"));
+        assert_int_equal(after->completed_at_us, before->completed_at_us);
+        events = events_of(fx, id, &count);
+        assert_int_equal(events[before->event_seq].status, before->status);
+        assert_true(str_eq(events[before->event_seq].state, before->state));
+        assert_true(str_is(events[before->event_seq].detail, "{\"note\":\"se\\\"en\"}"));
+        if (after->status == before->status) /* on a busy machine its worker may be given up */
+            assert_int_equal(after->version, before->version + 1);
+        control(fx, id, CONTROL_CANCEL);
+        worker(fx, "w", "q");
+        leave(fx, "w");
+        worker(fx, "w", "q");
+    }
+    fx_verify(fx);
+}
+
 static void delete_removes_an_ended_task_with_all_it_left(void **state) /* B8 */
 {
     struct fixture *fx = *state;
@@ -485,6 +519,7 @@ int main(void)
 {
     const struct CMUnitTest tests[] = {
         QUEUE_TEST(every_op_follows_the_table_in_every_status),
+        QUEUE_TEST(a_note_changes_in_every_status_with_an_event),
         QUEUE_TEST(delete_removes_an_ended_task_with_all_it_left),
         QUEUE_TEST(the_holder_of_a_cancelled_task_is_told_until_it_stops),
         QUEUE_TEST(a_cancelled_task_whose_holder_is_gone_is_let_go),

@@ -1,6 +1,6 @@
 /* Tasks as they were (core/replay, A10): tasks are driven through random lives, a snapshot is taken
  * after every step, and the events up to there must give the same again: status, previous status,
- * state, progress, attempts, holder, checkpoint and times. */
+ * state, progress, attempts, holder, checkpoint, note and times. */
 #include "engine_fixture.h"
 
 #include "core/task/replay.h"
@@ -94,6 +94,15 @@ static void end(struct life *life)
     life->held = NULL;
 }
 
+static void note(struct life *life)
+{
+    static const struct str notes[] = {STR("seen"), STR("wa\"it\xc3\xa4"), {NULL, 0}};
+    struct control_request *request = control_prepare(&life->fx->arena, life->id, CONTROL_UPDATE);
+
+    assert_int_equal(change_add(&request->change, 0, notes[dice(life, 3)], &life->fx->err), 0);
+    assert_int_equal(engine_call(life->fx->engine, &request->base), 0);
+}
+
 /* Its worker falls silent. */
 static void lose(struct life *life)
 {
@@ -114,7 +123,9 @@ static void step_held(struct life *life)
         report_ok(life->fx, "w", life->held, .op = REPORT_START);
     else if (what < 14)
         control(life->fx, life->id, dice(life, 2) ? CONTROL_PAUSE : CONTROL_RESUME);
-    else if (what < 15 && dice(life, 3) == 0)
+    else if (what < 15)
+        note(life);
+    else if (what < 16 && dice(life, 3) == 0)
         lose(life);
     else
         end(life);
@@ -147,6 +158,8 @@ static void step_free(struct life *life)
         engine_call(life->fx->engine, &request->base);
         if (request->base.err.code == ERR_NONE && request->method == RECOVERY_RESTART_CLEAN)
             life->progress_untold = false;
+    } else if (what == 7) {
+        note(life);
     } else if (what == 6) {
         prioritize(life->fx, life->id, (int64_t)dice(life, 9));
     } else {
@@ -173,6 +186,7 @@ static void compare(const struct task *was, const struct replay *replay, bool un
     assert_string_equal(status_word(replay->status), status_word(was->status));
     assert_int_equal(replay->previous_status, was->previous_status);
     assert_true(str_eq(replay->state, was->state));
+    assert_true(str_eq(replay->about.note, was->about.note));
     assert_int_equal(replay->attempts, was->counts.attempts);
     assert_true(str_eq(replay->worker_id, was->lease.worker_id));
     assert_int_equal(replay->lease_token, was->lease.token);
@@ -230,8 +244,9 @@ static void a10_every_prefix_of_the_events_gives_the_task_as_it_was(void **state
         struct life life = {.fx = fx, .random = 88172645463325252ULL + i * 7919};
 
         life.id = enqueue(fx, "{\"type\":\"t\",\"max_crashes\":9,\"max_retries\":99,"
-                          "\"retry_delay_ms\":%u,\"auto_recovery\":%s%s}", i % 2 ? 3600000 : 0,
-                          i % 3 ? "true" : "false", i % 5 ? "" : ",\"delay_ms\":3600000");
+                          "\"retry_delay_ms\":%u,\"auto_recovery\":%s%s%s}", i % 2 ? 3600000 : 0,
+                          i % 3 ? "true" : "false", i % 5 ? "" : ",\"delay_ms\":3600000",
+                          i % 4 ? "" : ",\"note\":\"as asked\"");
         look(&life);
         for (uint32_t step = 0; step < STEPS; step++) {
             if (life.held && status_held(get(fx, life.id)->status))

@@ -148,8 +148,8 @@ static void the_archive_holds_everything_that_was_removed(void **state) /* A9 */
 
     worker(fx, "w", "default");
     for (int i = 0; i < 20; i++)
-        ids[i] = end_one(fx, "{\"type\":\"t\",\"payload\":{\"b\":1, \"a\":[0.10]}}",
-                         REPORT_COMPLETE);
+        ids[i] = end_one(fx, "{\"type\":\"t\",\"payload\":{\"b\":1, \"a\":[0.10]},"
+                         "\"note\":\"se\xc3\xa9""n\"}", REPORT_COMPLETE);
     fx->wanted.settings.retention.completed_ms = WINDOW_MS;
     fx->wanted.settings.retention.archive = str_of(fx->archive);
     let_windows_pass(fx);
@@ -166,6 +166,7 @@ static void the_archive_holds_everything_that_was_removed(void **state) /* A9 */
         assert_true(has_text(json_get(task, STR("id")), id_text(fx, ids[lines++])));
         assert_true(str_is(json_get(task, STR("payload")), "{\"b\":1, \"a\":[0.10]}"));
         assert_true(str_is(json_get(task, STR("result")), "{\"r\": 1}"));
+        assert_true(str_is(json_get(task, STR("note")), "\"se\xc3\xa9""n\""));
         events += (uint32_t)json_count(json_get(line, STR("events")));
         text = str_span(end + 1, text.len - line.len - 1);
     }

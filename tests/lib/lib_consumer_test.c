@@ -294,6 +294,7 @@ static void assert_same(const struct task_input *a, const struct task_input *b)
     assert_text(a->spec.limit_key, b->spec.limit_key);
     assert_text(a->data, b->data);
     assert_text(a->about.metadata, b->about.metadata);
+    assert_text(a->about.note, b->about.note);
     assert_memory_equal(&a->spec.retry, &b->spec.retry, sizeof a->spec.retry);
     assert_int_equal(a->spec.max_crashes, b->spec.max_crashes);
     assert_int_equal(a->spec.max_continuations, b->spec.max_continuations);
@@ -366,6 +367,7 @@ static void a_spec_means_the_same_straight_and_parsed(void **state)
                                  .context_key = "c",
                                  .correlation_id = "i",
                                  .limit_key = "l",
+                                 .note = "seen",
                                  .stall_after_ms = 3};
     compare(&spec);
     spec.delay_ms = 0;

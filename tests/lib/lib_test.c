@@ -332,6 +332,54 @@ static void controls_change_a_waiting_task(void **state)
     assert_int_equal(pd_prioritize(fixture->pd, id, 1001), PD_EINVALID);
 }
 
+/* A10 */
+static void a_note_is_given_changed_and_taken_away(void **state)
+{
+    struct fixture *fixture = *state;
+    struct pd_task_spec spec = PD_TASK_SPEC_INIT;
+    struct pd_update update = PD_UPDATE_INIT;
+    struct pd_result result = PD_RESULT_INIT;
+    char long_note[1026];
+    char id[PD_ID_BYTES];
+
+    spec.type = "nobody";
+    spec.note = "as agr\xc3\xa9\xc3\xa9";
+    OK(fixture, pd_enqueue(fixture->pd, &spec, id));
+    OK(fixture, pd_cancel(fixture->pd, id));
+    OK(fixture, pd_get(fixture->pd, id, &result));
+    assert_string_equal(result.note, spec.note);
+    update.if_version = result.version - 1;
+    update.note = "another \"one\"";
+    assert_int_equal(pd_update(fixture->pd, id, &update), PD_ETRANSITION);
+    update.if_version = result.version;
+    pd_result_free(&result);
+    OK(fixture, pd_update(fixture->pd, id, &update));
+    OK(fixture, pd_get(fixture->pd, id, &result));
+    assert_string_equal(result.note, update.note);
+    pd_result_free(&result);
+    memset(long_note, 'x', sizeof long_note - 1);
+    long_note[sizeof long_note - 1] = '\0';
+    update = (struct pd_update){.size = sizeof update, .note = long_note};
+    assert_int_equal(pd_update(fixture->pd, id, &update), PD_EINVALID);
+    long_note[1024] = '\0';
+    OK(fixture, pd_update(fixture->pd, id, &update));
+    update.note = NULL; /* stays */
+    OK(fixture, pd_update(fixture->pd, id, &update));
+    OK(fixture, pd_get(fixture->pd, id, &result));
+    assert_string_equal(result.note, long_note);
+    pd_result_free(&result);
+    update.note = "";
+    OK(fixture, pd_update(fixture->pd, id, &update));
+    OK(fixture, pd_get(fixture->pd, id, &result));
+    assert_null(result.note);
+    pd_result_free(&result);
+    update.note = "\xff";
+    assert_int_equal(pd_update(fixture->pd, id, &update), PD_EINVALID);
+    update.note = "x";
+    assert_int_equal(pd_update(fixture->pd, "0197f6a2-5c3e-7b11-9d2f-3a4b5c6d7e8f", &update),
+                     PD_ENOTFOUND);
+}
+
 static int join_dependencies(struct pd_task *task, void *ctx)
 {
     (void)ctx;
@@ -664,6 +712,7 @@ int main(void)
         TEST(a_stopped_worker_gives_unfinished_tasks_back),
         TEST(a_wait_that_ends_too_early_shows_the_task_as_it_is),
         TEST(controls_change_a_waiting_task),
+        TEST(a_note_is_given_changed_and_taken_away),
         TEST(a_task_waits_for_others_of_its_batch_and_gets_their_results),
         TEST(a_task_waits_for_the_children_it_spawned),
         TEST(errors_are_kept_for_the_thread_that_made_them),

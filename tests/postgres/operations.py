@@ -48,7 +48,8 @@ class Walk(Plans):
             self.enqueue: 14, self.enqueue_array: 5, self.claim: 12, self.report: 22, self.control: 12, self.look: 10,
             self.list_tasks: 6, self.list_parts: 6, self.list_others: 5, self.bulk: 2, self.queue: 3, self.heartbeat: 2,
             self.leave: 1, self.fork: 1, self.wrong: 4, self.job: 3, self.schedule: 3, self.pattern: 2, self.recovery: 2,
-            self.purge: 1, self.spawn: 3, self.relatives: 5}
+            self.purge: 1, self.spawn: 3, self.relatives: 5,
+            self.update: 3}
         try:
             for worker in WORKERS:
                 self.register(worker)
@@ -122,6 +123,7 @@ class Walk(Plans):
             "timeout_ms": lambda: 3600000, "metadata": lambda: {"m": self.value()}, "tags": lambda: rng.choice((["x"], ["x", "y"], [])),
             "user_id": lambda: rng.choice(("u1", "u2")), "external_id": lambda: f"e{rng.randrange(60)}",
             "context_key": lambda: rng.choice(("c1", "c2")), "correlation_id": lambda: rng.choice(("r1", "r2")),
+            "note": lambda: rng.choice(("o1", "ö\"2")),
             "limit_key": lambda: rng.choice(("k1", "k2")), "category": lambda: "general",
             "workflow_id": lambda: rng.choice(("wf1", "wf2")), "recovery_priority": lambda: rng.randrange(-5, 6),
             "auto_recovery": lambda: self.maybe(), "stall_after_ms": lambda: LATER_MS,
@@ -374,6 +376,19 @@ class Walk(Plans):
         task_id = self.some(*near) if self.maybe(0.8) else self.some()
         if task_id is not None:
             self.ask(verb, task_id)
+
+    def update(self):
+        task_id = self.some()
+        if task_id is None:
+            return
+        body = {"note": self.rng.choice(("o1", "ö\"2", "", None))}
+        if self.maybe(0.1):
+            body["if_version"] = 0
+        status, answer = self.call("PATCH", f"/v1/tasks/{task_id}", body)
+        if status != (409 if "if_version" in body else 200):
+            self.differs(f"a note on {vars(self.oracle[task_id])}: {status} {lockstep.short(answer)}")
+        if status == 200 and answer["note"] != (body["note"] or None):
+            self.differs(f"{body} became {answer['note']!r}")
 
     def relatives(self):
         """Those that wait for each other: one of them is ended, or runs again."""

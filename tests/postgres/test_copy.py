@@ -197,6 +197,7 @@ class CopyTest(unittest.TestCase):
         node.report_ok("w", again, "fail", error="later", details={"why": "net"})
         changed = node.enqueue("changes", priority=10)
         node.expect(200, "POST", f"/v1/tasks/{changed['id']}:prioritize", {"priority": 77})
+        node.expect(200, "PATCH", f"/v1/tasks/{gone['id']}", {"note": "seen, näh"})
 
     def run_some(self, node):
         """Two that run, with all a handler can say, and one that is claimed."""
@@ -226,7 +227,7 @@ class CopyTest(unittest.TestCase):
                              tracestate="a=b",
                              hash_input=True, workflow_id="flow", name="n",
                              callback_url="http://127.0.0.1:1/", retry_policy="fixed",
-                             max_crashes=7, timeout_ms=9000, metadata={"deep": {"x": 1}})
+                             max_crashes=7, timeout_ms=9000, note="for people", metadata={"deep": {"x": 1}})
         node.enqueue("second", depends_on=[first["id"], {"task": self.ended(node),
                                                          "type": "completion"}])
         node.enqueue("delayed", delay_ms=3600000)

@@ -28,6 +28,8 @@ WRONG = (
     ("POST", "/v1/workers/w0:report", {}), ("POST", "/v1/workers/w0:report", [{"op": "start"}]),
     ("POST", "/v1/workers/w0:report", [{"task_id": NOBODY, "lease_token": 1, "op": "dance"}]),
     ("POST", "/v1/workers/w0:report", [{"task_id": NOBODY, "lease_token": 1, "op": "complete"}]),
+    ("PATCH", f"/v1/tasks/{NOBODY}", {"note": "x"}), ("PATCH", f"/v1/tasks/{NOBODY}", {"colour": "x"}),
+    ("PATCH", f"/v1/tasks/{NOBODY}", {"note": "x" * 1025}), ("PATCH", f"/v1/tasks/{NOBODY}", {"note": 1}),
     ("GET", "/v1/queues/none", None), ("PATCH", "/v1/queues/a", {"concurrency": -1}), ("PATCH", "/v1/queues/a", {"colour": 1}),
     ("PATCH", "/v1/queues/a", {"rate": 5}), ("POST", "/v1/queues/a:pause", {"x": 1}), ("GET", "/v1/jobs/none", None),
     ("POST", "/v1/jobs", {}), ("POST", "/v1/jobs", {"name": "x", "category": "nowhere"}), ("PATCH", "/v1/jobs/none", {}),

@@ -124,6 +124,7 @@ static void fill_state(struct conformance *c, struct task *task, int64_t turn)
     task->data = text_of(c, "{\"n\": %lld}", (long long)turn);
     task->has_data = true;
     task->about.metadata = text_of(c, "{\"m\":%lld}", (long long)turn);
+    task->about.note = turn % 2 ? text_of(c, "note %lld \xc3\xa4", (long long)turn) : STR_NONE;
     task->progress = turn % 101;
     task->updated_at_us = T0_US + turn;
     task->priority = turn % 2 ? -1000 : 1000;
@@ -248,6 +249,7 @@ static void then_same_state(const struct task *a, const struct task *b)
     assert_int_equal(a->previous_status, b->previous_status);
     then_str(a->state, b->state);
     then_str(a->about.metadata, b->about.metadata);
+    then_str(a->about.note, b->about.note);
     then_str(a->lease.worker_id, b->lease.worker_id);
     then_str(a->resume.checkpoint, b->resume.checkpoint);
     then_str(a->resume.from, b->resume.from);

@@ -82,6 +82,7 @@ struct task_spec {
 /* What people say about it: given with the request, and may change later. */
 struct task_about {
     struct str metadata; /* JSON object, absent = {} */
+    struct str note;
 };
 
 struct task_counts {

@@ -46,6 +46,8 @@
     SPEC(payload_sum, row.payload_sum, INT, FIELD_EMPTY | FIELD_UNREAD, 0, no, SHOW_NOT, ASK_NOT)  \
     ELSEWHERE(data, data, BODY, FIELD_LONG, 0, no, SHOW_DATA, ASK_NOT)                             \
     DETAIL(metadata, about.metadata, TEXT, 0, 0, no, SHOW_OBJECT, ASK_NOT)                         \
+    DETAIL(note, about.note, TEXT, 0, 0, no, SHOW,                                                 \
+           ASK_EDIT(note, about.note, BOUND_EDIT_BYTES, "note", "TEXT", "a remark for people"))    \
     OPTION(tags, spec.tags, TEXT, 0, 0, no, SHOW_LIST, ASK_NOT)                                    \
     OPTION(user_id, spec.user_id, TEXT, 0, 0, no, SHOW,                                            \
            ASK_TEXT(user_id, spec.user_id, BOUND_KEY_BYTES, "user-id", "ID",                       \
