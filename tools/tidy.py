@@ -110,8 +110,8 @@ for document in ("ARCHITECTURE.md", "CONTRIBUTING.md"):
     with open(os.path.join(root, document), encoding="utf-8") as handle:
         for number, line in enumerate(handle, 1):
             for mention in re.findall(r"`((?:[\w*]+/)*\w+\.[ch])`", line):
-                if os.path.basename(mention) not in names or \
-                        not names[os.path.basename(mention)].endswith(mention.removeprefix("src/")):
+                if not os.path.exists(os.path.join(root, mention)) and \
+                        not names.get(os.path.basename(mention), "").endswith(mention.removeprefix("src/")):
                     say(os.path.join(root, document), number, f"there is no {mention}")
 
 for store in ("sqlite", "postgres"):  # of two migrations with one number only one would be applied
