@@ -1,6 +1,6 @@
-/* Rules of queues that the configuration names are in force at every start, and when it is read
- * again. Everything else of the settings is looked up in them when it is needed: a batch takes
- * those that are configured when it begins (batch_begin). */
+/* Puts the rules of queues in the configuration into force at every start and reload. All other
+ * settings are looked up when they are needed: a batch uses those in force when it begins
+ * (batch_begin). */
 #include "engine/configure.h"
 
 #include "engine/batch.h"

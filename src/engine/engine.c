@@ -1,5 +1,5 @@
-/* Opening and closing the queue: what the store knows is loaded, recovered as after a crash, and
- * the thread is started. Runs before and after the queue's thread, never beside it. */
+/* Opening and closing the engine: loads what the store knows, recovers as after a crash, and starts
+ * the thread. Runs before and after the engine's thread, never beside it. */
 #include "base/fault.h"
 #include "base/thread.h"
 #include "core/bounds.h"

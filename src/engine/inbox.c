@@ -1,7 +1,7 @@
-/* The inbox and who empties it: the queue's thread, which takes all that came during the commit
- * before (group commit) and knows the timers; or, when it rests and nothing waits, the caller
- * itself, which saves two changes of threads. `busy` says that one of them is at it; everything
- * else in this folder belongs to that one. */
+/* The inbox and the thread that empties it: the engine's thread, which takes all that came during
+ * the last commit (group commit) and knows the timers; or, when that rests and nothing waits, the
+ * caller itself, which saves two switches between threads. `busy` says that one of them has the
+ * turn; everything else in this folder belongs to that thread. */
 #include "engine/inbox.h"
 
 #include "base/thread.h"

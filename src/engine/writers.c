@@ -1,10 +1,9 @@
 /* Several writers in one node, on a store that others write to as well: each has a thread, a
  * connection and batches of its own, and knows of the others what it knows of other nodes. The
- * first one does everything that has a clock, registers workers and claims. Heartbeats have one to
- * themselves: nothing that holds up the work lets a lease run out. Reports go to the next, enqueues
- * to the one after it unless a claim waits for what they bring: then one commit serves both. One
- * more shares the reports, by worker. So a task is always in one place at a time, and several
- * commits are under way at once. */
+ * first one runs all chores, registers workers and claims. Heartbeats have their own: nothing that
+ * delays work lets a lease expire. Reports go to the next, enqueues to the one after it unless a
+ * claim waits for what they bring: then one commit serves both. One more shares the reports, by
+ * worker. So a task is always in one place at a time, and several commits are under way at once. */
 #include "engine/writers.h"
 
 #include "base/hash.h"

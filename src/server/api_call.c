@@ -1,6 +1,6 @@
 /* One request from its arrival to its answer: what handlers read it with, how they hand it to the
- * queue or a reader, and how it is answered. What a request means is the handlers' business. Loop
- * thread, but for run_read (a reader's) and request_done (the queue's). */
+ * queue or a reader, and how it is answered. Handlers decide what a request means. Loop thread, but
+ * for run_read (a reader's) and request_done (the engine's). */
 #include "server/server_int.h"
 
 #include "base/hash.h"

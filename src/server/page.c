@@ -1,4 +1,4 @@
-/* Pages over lists in memory: sort, skip to behind the cursor, write so many. The whole list was
+/* Pages over lists in memory: sort, skip to the cursor, write up to the limit. The whole list was
  * copied for this one request, so nothing changes meanwhile. Lists of tasks are paged by the store.
  * Loop thread. */
 #include "server/page.h"

@@ -1,5 +1,5 @@
 /* Limits and order of a queue from JSON: concurrency, rates, limits per type, order, ageing. Bounds
- * are those of the configuration file. Applying them is the queue's. Pure, any thread.
+ * are those of the configuration file. The engine applies them. Pure, any thread.
  * The other bodies are in parse_report.c. */
 #include "server/parse_queue.h"
 

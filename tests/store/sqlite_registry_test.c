@@ -136,7 +136,7 @@ static void facts_and_counts_come_back(void **state)
     assert_int_equal(sqlite_info_get(fixture->store, "b", &fixture->arena, &value, &fixture->err),
                      0);
     assert_null(value.data);
-    assert_int_equal(sqlite_counts_load(fixture->store, &fixture->arena, &counts, &count,
+    assert_int_equal(rows_counts_load(fixture->store, &fixture->arena, &counts, &count,
                                         &fixture->err), 0);
     assert_int_equal(count, 1);
     assert_true(str_is(counts[0].queue, "q"));

@@ -1,8 +1,8 @@
-/* Measures of the queue: what a batch does is noted while it is decided and counted after its
- * commit, so that nothing counts that did not happen. How executions ended is also kept in the
- * store, per hour and category: the first writer writes the figures of all writers of its node
- * every few seconds, each time the whole figure of the hour, in rows of its own run. A crash loses
- * what was counted since. Whose turn it is, but for engine_measure. */
+/* Measures of the engine: what a batch does is noted while it is decided and counted after its
+ * commit, so that rolled-back work does not count. How executions ended is also kept in the store,
+ * per hour and category: the first writer writes the figures of all writers of its node every few
+ * seconds, each time the whole figure of the hour, in rows of its own run. A crash loses what was
+ * counted since. Whose turn it is, but for engine_measure. */
 #include "engine/figures/measured.h"
 
 #include "core/task/order.h"

@@ -1,4 +1,4 @@
-/* Numbers of the queue, and the outbox as its dispatchers see it. */
+/* Counters of the engine, and the outbox as its senders see it. */
 #include "engine/figures/stats.h"
 
 #include "core/bounds.h"

@@ -1,5 +1,5 @@
 /* Retention: ended tasks older than their window are archived and removed, events, executions and
- * logs have windows of their own. A small chunk per commit, so that the queue never waits. */
+ * logs have windows of their own. A small chunk per commit, so that no request waits long. */
 #include "engine/history/retention.h"
 
 #include "base/fault.h"

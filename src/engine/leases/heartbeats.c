@@ -1,6 +1,6 @@
-/* Heartbeats: what a worker says it holds beside what the store says it holds. What it no longer
- * may work on, was cancelled, is to be paused, or was claimed for it and never arrived is found
- * here. Writer's thread. */
+/* Heartbeats: compares what a worker says it holds with what the store says. Finds tasks that it
+ * lost, that were cancelled or shall pause, and claims whose answer never arrived. Writer's
+ * thread. */
 #include "core/bounds.h"
 #include "engine/batch.h"
 #include "engine/engine_state.h"

@@ -1,5 +1,5 @@
-/* Entries of the recovery queue (B4) as rows: made, put off, hurried, ended. Whether a task may be
- * recovered is judged in recoveries.c. */
+/* Entries of the recovery queue (B4) as rows: makes, delays, hurries and ends them. recoveries.c
+ * judges whether a task may be recovered. */
 #include "engine/leases/recovery_entries.h"
 
 #include "base/fault.h"

@@ -1,6 +1,6 @@
-/* The facts that a recovery is judged by (core/task/recovery.h): checkpoints that are whole, live
- * workers that have the handler, keys; and the verdict as users see it. Nothing is changed. Runs on
- * the thread that has the turn. */
+/* The facts that a recovery is judged by (core/task/recovery.h): intact checkpoints, live workers
+ * that have the handler, keys; and the verdict as users see it. Nothing is changed. Runs on the
+ * thread that has the turn. */
 #include "core/bounds.h"
 #include "core/render.h"
 #include "core/task/checkpoint.h"

@@ -1,5 +1,5 @@
-/* The timer and the start-up path, one and the same: leases that are over, tasks beyond their
- * timeout, workers that stay silent, delayed tasks whose time has come. */
+/* The timer, which is also the start-up path: expired leases, tasks beyond their timeout, silent
+ * workers, delayed tasks that are due. */
 #include "engine/leases/sweep.h"
 
 #include "base/fault.h"

@@ -1,7 +1,7 @@
-/* Schedules and recurring patterns: made, changed, removed; with each change of their times the
- * next instant is computed again from now, so that nothing late fires and nothing of the future is
- * lost. An edit that leaves the times as they were leaves what is due alone, too. Called by
- * catalog_change.c, under the same lock. */
+/* Schedules and recurring patterns: made, changed, removed; each change of their times computes the
+ * next instant again from now, so that nothing fires late and no future firing is lost. An edit
+ * that does not change the times does not change what is due either. Called by catalog_change.c,
+ * under the same lock. */
 #include "base/fault.h"
 #include "core/callback_allow.h"
 #include "core/plan/catalog_parse.h"

@@ -1,7 +1,7 @@
 /* Planned instants that have come (D4, D6): each makes one run of its job, whatever crashes. In one
- * transaction, under the leader's guard where nodes share a store: what is due is read, its plan
- * moves on (guarded by where it stood), its instants are written down (once for all time), their
- * tasks are made. A chunk of tasks per commit, so that claims and heartbeats go between (F-H9). */
+ * transaction, under the leader's guard where nodes share a store: reads what is due, moves each
+ * plan on (guarded by where it stood), records its instants (once for all time), and makes their
+ * tasks. A chunk of tasks per commit, so that claims and heartbeats run in between (F-H9). */
 #include "engine/plans/fire.h"
 
 #include "base/fault.h"

@@ -1,5 +1,5 @@
-/* What came while a job, or a category, was not active has passed (D4): before either is active
- * again, all its due plans continue from now and fire nothing. Part of the edit, under the
+/* Instants while a job or a category was not active are lost on purpose (D4): before either is
+ * active again, all its due plans continue from now and fire nothing. Part of the edit, under the
  * catalog's lock; the timer (fire.c) does the same as long as they are not active. */
 #include "engine/engine_state.h"
 #include "engine/plans/categories.h"

@@ -1,8 +1,9 @@
 /* Runs of jobs that end, or are opened again: what they leave behind (last_... of their job), which
  * runs they release (run_releases.c: gates, then the next in line for a slot), what they start
- * (triggers). Unless very many wait, whom the sweep releases page by page afterwards, all of it is
- * in the transaction in which the task ends, once per end. The rows of the jobs concerned are held
- * meanwhile, so that on a store with several nodes an end and a new run never miss each other. */
+ * (triggers). All of it is in the transaction in which the task ends, once per end; only if very
+ * many wait, the sweep releases the rest page by page afterwards. The rows of the jobs concerned
+ * are held meanwhile, so that on a store with several nodes an end and a new run never miss each
+ * other. */
 #include "base/fault.h"
 #include "core/render.h"
 #include "engine/batch.h"

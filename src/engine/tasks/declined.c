@@ -1,7 +1,7 @@
 /* What workers gave back because they cannot run it: such a worker does not get tasks of that type
- * again at once, or one task would go round and round. Only workers that registered no types meet
- * this, or such as registered more than they have. Known to this process alone; reports and claims
- * come on several threads. */
+ * again at once, or one task would circulate without end. This concerns only workers that
+ * registered no types, or more types than they have. Known to this process alone; reports and
+ * claims come on several threads. */
 #include "engine/tasks/declined.h"
 
 #include "base/thread.h"

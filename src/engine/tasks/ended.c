@@ -1,4 +1,4 @@
-/* After tasks have ended: their dependents are decided, their parents told, their callbacks put
+/* After tasks have ended: decides their dependents, notifies their parents, puts their callbacks
  * into the outbox; all in the transaction in which they ended. */
 #include "engine/tasks/ended.h"
 

@@ -1,5 +1,5 @@
-/* Enqueue: a request is one unit, all of its tasks or none. Everything that can refuse it is looked
- * at before anything is put into the batch. */
+/* Enqueue: a request is one unit, all of its tasks or none. Everything that can refuse it is
+ * checked before anything is put into the batch. */
 #include "engine/tasks/enqueue.h"
 
 #include "base/fault.h"

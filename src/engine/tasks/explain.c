@@ -1,7 +1,7 @@
 /* Why a task does not run: the facts of the queue that decide it, gathered in its own turn, where
  * limits, workers and waiting claims are known. What they mean is decided by core/task/why.c.
  * Nothing is changed here, and no row is locked. What blocked tasks wait for is in
- * explain_blocked.c, whose fault that is at last in explain_chain.c. */
+ * explain_blocked.c, the root cause in explain_chain.c. */
 #include "engine/tasks/explain.h"
 
 #include "core/bounds.h"

@@ -1,6 +1,5 @@
-/* Whose fault it is at last: from a task that waits for others to the one at the root, which waits
- * for none; from one that ended because of another to the one that was the first. Facts only, for
- * explain.c. */
+/* The root cause: from a task that waits for others to the one at the root, which waits for none;
+ * from a task that ended because of another to the first one. Facts only, for explain.c. */
 #include "base/json.h"
 #include "engine/batch.h"
 #include "engine/tasks/explain.h"

@@ -1,6 +1,6 @@
-/* Tasks whose type no live worker of their queue has, where `on_no_handler: fail` says that such
- * ones do not wait. Where no live worker serves the queue at all they wait: a deploy, or a restart,
- * is no reason to fail. Part of the sweep, so of the node that leads. */
+/* Tasks whose type no live worker of their queue has, if `on_no_handler: fail` says that they do
+ * not wait. If no live worker serves the queue at all, they wait: a deploy or a restart is no
+ * reason to fail. Part of the sweep, so only on the leader. */
 #include "core/bounds.h"
 #include "engine/batch.h"
 #include "engine/engine_state.h"

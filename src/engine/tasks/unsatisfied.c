@@ -1,5 +1,5 @@
-/* A task whose dependency ended otherwise than it had to: it ends as on_unsatisfied says, and names
- * the culprit. And what a retry of a task finds of its dependencies. */
+/* Ends a task whose dependency ended otherwise than required, as on_unsatisfied says, and names the
+ * culprit. Also checks the dependencies of a task that is retried. */
 #include "engine/batch.h"
 #include "engine/engine_state.h"
 #include "engine/tasks/ended.h"

@@ -1,6 +1,6 @@
 /* Reading for statistics and metrics: on a reader's thread first, also how many tasks there are of
- * each queue and type, which may be many; then the queue is asked. What could not be read is left
- * out, so that figures come also from a server whose store ails. */
+ * each queue and type, which may be many; then the engine is asked. What could not be read is left
+ * out, so that a server with a failing store still shows figures. */
 #include "server/figures/stats_look.h"
 
 #include "store/catalog_store.h"

@@ -1,6 +1,6 @@
-/* /v1/queues: list, show, change, pause, resume. What a limit does is decided in queue/; here it is
- * only read from JSON (parse_queue.c) and written as JSON, where no limit is null. Loop thread.
- * Queues come into being on first use, also by a change of their limits. */
+/* /v1/queues: list, show, change, pause, resume. The engine decides what a limit does; here it is
+ * only read from JSON (parse_queue.c) and written as JSON, where no limit is null. Loop thread. The
+ * first use makes a queue, also a change of its limits. */
 #include "server/api.h"
 #include "server/page.h"
 

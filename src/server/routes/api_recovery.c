@@ -1,5 +1,5 @@
 /* /v1/recovery: the recovery queue (B4), what discovery finds (B5), and whether a task can be
- * recovered (B6). What is allowed is decided by the queue. Loop thread, but for the read_
+ * recovered (B6). The engine decides what is allowed. Loop thread, but for the read_
  * functions. */
 #include "server/api.h"
 #include "server/body.h"

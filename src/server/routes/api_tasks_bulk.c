@@ -1,15 +1,15 @@
-/* POST /v1/tasks:cancel and :retry: the same for all tasks that fit the filters of the list; to
- * cancel the newest first, to retry the oldest, because a task is retried after those it depends
- * on. The filters are query parameters, and nothing else is: a body that says anything
- * is refused, because a filter that is passed over cancels everything. One call does so many at
- * most and replies with the cursor to continue from, so that the caller sees its progress and can
- * stop; with dry_run it only counts. Each task is a request of its own to the queue, which commits
- * them together: what cannot be done to one stops no other, and what has left the status meanwhile,
- * such as a pending task that was claimed, is left alone. The cursor goes one way, so that nothing
- * is met twice whatever changes meanwhile. A failure that passes (a database that is away, a server
+/* POST /v1/tasks:cancel and :retry: for all tasks that match the filters of the list; cancelling
+ * starts with the newest, retrying with the oldest, because a task is retried after those it
+ * depends on. The filters are query parameters only: a body with content is refused, because an
+ * ignored filter would cancel everything. One call changes a bounded number of tasks and replies
+ * with the cursor to continue from, so that the caller sees its progress and can stop; with dry_run
+ * it only counts. Each task is a request of its own to the queue, which commits them together: a
+ * refused task does not stop the others, and a task that has left the status meanwhile, such as a
+ * pending task that was claimed, is left alone. The cursor moves in one direction, so that no task
+ * comes twice whatever changes meanwhile. A temporary failure (a database that is away, a server
  * that stops) ends the call: it replies what was done so far and why it stopped, and its cursor
- * does not pass what is still to be done. Loop thread, but for read_some (a reader's) and one_done
- * (the queue's). */
+ * does not pass tasks that are not done yet. Loop thread, but for read_some (a reader's) and
+ * one_done (the queue's). */
 #include "server/routes/api_tasks.h"
 
 #include "core/bounds.h"

@@ -1,6 +1,6 @@
 /* /v1/workers: register, list, show, leave. What workers do while they are there (claim, report,
- * heartbeat) is in api_work.c; who counts as alive is decided in queue/. Loop thread.
- * Workers are in the queue's memory, so none of this reads the store. */
+ * heartbeat) is in api_work.c; the engine decides which workers are alive. Loop thread. Workers are
+ * in the engine's memory, so none of this reads the store. */
 #include "server/api.h"
 #include "server/page.h"
 #include "server/parse_report.h"

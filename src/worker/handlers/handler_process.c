@@ -1,5 +1,5 @@
 /* A task as a command. What a handler says on its control descriptor is reported at once, except
- * words about its outcome: the last of them holds, and only when the exit code is 0. */
+ * lines about its outcome: the last of them counts, and only if the exit code is 0. */
 #include "worker/handlers/handler_process.h"
 
 #include <unistd.h>
