@@ -1,6 +1,6 @@
 /* What users do to a task: cancel, retry, pause, resume, prioritize, recover, update, delete. The
- * engine decides whether it is allowed; the answer is the task as a reader sees it after the commit. Loop
- * thread. */
+ * engine decides whether it is allowed; the answer is the task as a reader sees it after the
+ * commit. Loop thread. */
 #include "server/body.h"
 #include "server/routes/api_tasks.h"
 
