@@ -345,29 +345,6 @@ class ForgeryCases:
         case.serve(strike, retention=False, config="")
         self.assertTrue(case.verify()["ok"])
 
-    def test_d9_a_damaged_record_does_not_make_the_store_one_from_before(self):
-        """With another name of the key, and without lines for the moment of a start."""
-        case = self.case()
-        serial, signature, name = case.rows(
-            "SELECT a.serial, a.signature, i.value FROM log_anchors a, store_info i WHERE i.name = "
-            "'log_public_key' ORDER BY a.serial DESC LIMIT 1")[0]
-        case.put("CREATE TABLE away AS SELECT * FROM execution_logs", "DELETE FROM execution_logs",
-                 f"UPDATE log_anchors SET signature = '{'ab' * 64}' WHERE serial = {serial}",
-                 f"UPDATE store_info SET value = '{'cd' * 32}' WHERE name = 'log_public_key'")
-        case.apply()
-
-        log = case.serve(lambda client: client.logged("late", 2, self.rng), retention=False, config="")
-        self.assertIn("log.foreign_records", log)
-        case.put("INSERT INTO execution_logs SELECT * FROM away", "DROP TABLE away",
-                 f"UPDATE log_anchors SET signature = '{signature}' WHERE serial = {serial}",
-                 f"UPDATE store_info SET value = '{name}' WHERE name = 'log_public_key'")
-        case.apply()
-        report = case.verify()
-        self.assertFalse(report["ok"])
-        self.assertNotIn("log lines from before the key", report["checked"])
-        begins = {json.loads(text)["begin"] for text, in case.rows("SELECT record FROM log_anchors")}
-        self.assertEqual(begins, {1})
-
     def test_f_j5_random_attacks_are_found(self):
         row = {"attacks": 0, "found": 0, "untouched": 0, "kinds": {}, "findings": []}
         rng = random.Random(f"{self.stand.dialect.name} sample")

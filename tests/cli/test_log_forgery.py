@@ -93,6 +93,30 @@ class LogForgery(ForgeryCases, unittest.TestCase):
         harness.wait_until(lambda: server.process.poll() is not None, what="the end of the server")
         self.assertIn("-wal' was deleted or replaced while in use", server.log())
 
+    def test_d9_a_damaged_record_does_not_make_the_store_one_from_before(self):
+        """With another name of the key, and without lines for the moment of a start. Several nodes
+        wait for the key that the store names, and sign nothing."""
+        case = self.case()
+        serial, signature, name = case.rows(
+            "SELECT a.serial, a.signature, i.value FROM log_anchors a, store_info i WHERE i.name = "
+            "'log_public_key' ORDER BY a.serial DESC LIMIT 1")[0]
+        case.put("CREATE TABLE away AS SELECT * FROM execution_logs", "DELETE FROM execution_logs",
+                 f"UPDATE log_anchors SET signature = '{'ab' * 64}' WHERE serial = {serial}",
+                 f"UPDATE store_info SET value = '{'cd' * 32}' WHERE name = 'log_public_key'")
+        case.apply()
+
+        log = case.serve(lambda client: client.logged("late", 2, self.rng), retention=False, config="")
+        self.assertIn("log.foreign_records", log)
+        case.put("INSERT INTO execution_logs SELECT * FROM away", "DROP TABLE away",
+                 f"UPDATE log_anchors SET signature = '{signature}' WHERE serial = {serial}",
+                 f"UPDATE store_info SET value = '{name}' WHERE name = 'log_public_key'")
+        case.apply()
+        report = case.verify()
+        self.assertFalse(report["ok"])
+        self.assertNotIn("log lines from before the key", report["checked"])
+        begins = {json.loads(text)["begin"] for text, in case.rows("SELECT record FROM log_anchors")}
+        self.assertEqual(begins, {1})
+
     def test_f_j5_a_server_reads_the_pages_that_others_read(self):
         """A copy of the table takes its place, under the number by which SQLite knows the schema."""
         case = self.case()

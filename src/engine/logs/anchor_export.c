@@ -28,9 +28,9 @@ struct gift {
     bool ends;      /* nothing more is to be had now */
 };
 
-/* Is it a record of ours, or one from before our key? A row of somebody else is kept out: nobody can
- * take it from the file again, and the place of the next record would be whatever it says. *wait: it
- * is not known yet where our records begin. */
+/* Is it a record of ours, or one from before our key? A row of somebody else is kept out: nobody
+ * can take it from the file again, and the place of the next record would be whatever it says.
+ * *wait: it is not known yet where our records begin. */
 static bool belongs(struct engine *engine, const struct anchor_row *row, bool *wait)
 {
     struct log_heads *heads = &engine->heads;
@@ -139,21 +139,25 @@ void anchor_export_stop(struct engine *engine)
 int log_anchor_compare(struct store *store, const struct anchor_file_end *end, bool *ahead,
                        struct err *err)
 {
+    const struct log_verbs *verbs = store->verbs->logs;
     struct arena arena = ARENA_INIT(0);
-    struct anchor_row *rows;
+    struct anchor_row *rows, *first;
     uint8_t hash[HASH_BYTES];
-    uint32_t count;
+    uint32_t count, any;
     int rc;
 
     *ahead = false;
     if (end->serial == 0)
         return 0;
-    rc = store->verbs->logs->anchors_read(store, end->serial - 1, 1, &arena, &rows, &count, err);
+    rc = verbs->anchors_read(store, end->serial - 1, 1, &arena, &rows, &count, err);
+    if (rc == 0)
+        rc = verbs->anchors_read(store, 0, 1, &arena, &first, &any, err);
     if (rc == 0 && count > 0 && hash_sha256(rows[0].record, hash) < 0)
         rc = log_no_memory(err);
     if (rc == 0) /* by its text: the hash beside it may be anybody's */
-        *ahead = count == 0 || (rows[0].serial == end->serial &&
-                                memcmp(hash, end->hash, sizeof hash) != 0);
+        *ahead = count == 0 || (rows[0].serial == end->serial
+                                    ? memcmp(hash, end->hash, sizeof hash) != 0
+                                    : first[0].serial < end->serial); /* or it was trimmed */
     arena_deinit(&arena);
     return rc;
 }
