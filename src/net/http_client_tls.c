@@ -126,7 +126,7 @@ static bool explain_alert(const struct http_client_files *files, const char *mes
     if (strstr(message, "certificate required") ||
         (alert && !files->cert && strstr(message, "handshake failure")))
         fail(err, server, "wants a client certificate",
-             "pass one with --cert FILE and --key FILE, or PERDURA_CERT and PERDURA_KEY");
+             "pass one with --cert FILE and --cert-key FILE, or PERDURA_CERT and PERDURA_KEY");
     else if (alert && (strstr(message, "unknown ca") || strstr(message, "certificate") ||
                        strstr(message, "decrypt error")))
         fail(err, server, "refused the client certificate",

@@ -16,7 +16,7 @@ struct tls;
 struct tls_config {
     struct str cert;        /* PEM file: the certificate, then the rest of its chain */
     struct str key;         /* PEM file, not encrypted */
-    struct str client_ca;   /* PEM file: every certificate in it is a CA; absent = none is asked for */
+    struct str client_ca;   /* PEM file: every certificate in it is a CA; absent = none is wanted */
     struct str min_version; /* "1.2" or "1.3"; absent = 1.2 */
 };
 

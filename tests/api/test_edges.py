@@ -161,7 +161,7 @@ class Bodies(ApiTest):
 
 
 class Strangers(ApiTest):
-    arguments = ("--listen", "0.0.0.0:0")
+    arguments = ("--listen", "0.0.0.0:0", "--allow-clear-text")
     environment = {"PERDURA_TOKEN": TOKEN}
 
     def test_a_large_body_without_a_token_is_refused_before_it_is_read(self):

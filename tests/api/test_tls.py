@@ -1,4 +1,4 @@
-"""TLS of the API (D12, F-J1): everything works over it, and what is not TLS, or stalls, or breaks off
+"""TLS of the API (D12, F-H7): everything works over it, and what is not TLS, or stalls, or breaks off
 in the middle, harms nobody else."""
 import http.client
 import os

@@ -1,4 +1,4 @@
-"""Client certificates, and certificates that change while the server runs (D12, F-J1): who is let in,
+"""Client certificates, and certificates that change while the server runs (D12): who is let in,
 who is not, and that nobody good is turned away by a change."""
 import os
 import pathlib

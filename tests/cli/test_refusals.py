@@ -80,6 +80,8 @@ class Doctor(FolderTest):
 
     def test_the_token_of_an_open_address_is_judged(self):
         self.write("perdura.yaml", "listen: 0.0.0.0:7070\n")
+        self.assertIn("clear text", self.checks(code=1)["listen"]["detail"])
+        self.write("perdura.yaml", "listen: 0.0.0.0:7070\nallow_clear_text: true\n")
         self.assertEqual(self.checks(code=1)["listen"]["verdict"], "failure")
         short = self.checks(PERDURA_TOKEN="short")["listen"]
         self.assertEqual(short["verdict"], "warning")

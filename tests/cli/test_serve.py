@@ -123,7 +123,8 @@ class Token(FolderTest):
         return status
 
     def test_beyond_loopback_the_token_is_needed(self):
-        server = self.serve("--listen", "0.0.0.0:0", PERDURA_TOKEN=self.secret)
+        server = self.serve("--listen", "0.0.0.0:0", "--allow-clear-text",
+                            PERDURA_TOKEN=self.secret)
         port = server.address[1]
         bearer = "Bearer " + self.secret
         self.assertEqual(self.get(port), 401)

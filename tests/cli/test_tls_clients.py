@@ -1,4 +1,4 @@
-"""Clients over TLS (D12, F-J1): commands, workers and the library with --ca, --cert and --key; what
+"""Clients over TLS (D12): commands, workers and the library with --ca, --cert and --cert-key; what
 they say when it fails; and that nothing crosses a network in clear text by mistake."""
 import ctypes
 import json
@@ -37,7 +37,7 @@ class TlsFolder(FolderTest):
 
     def identity(self, name="client", **options):
         cert, key = self.clients.sign(name, "URI:spiffe://example.org/worker", **options)
-        return ("--cert", cert, "--key", key)
+        return ("--cert", cert, "--cert-key", key)
 
 
 class Commands(TlsFolder):
@@ -52,7 +52,7 @@ class Commands(TlsFolder):
     def test_commands_show_a_client_certificate(self):
         self.serve_tls("--tls-client-ca", self.clients.pem)
         identity = self.identity()
-        self.perdura("enqueue", "t", *self.ca, *identity)
+        self.perdura("enqueue", "t", "--key", "a-key-of-the-task", *self.ca, *identity)
         both = os.path.join(self.folder, "both.pem")
         pathlib.Path(both).write_text(pathlib.Path(identity[1]).read_text() +
                                       pathlib.Path(identity[3]).read_text())
@@ -73,17 +73,17 @@ class Commands(TlsFolder):
         self.check("wants a client certificate", "--cert FILE", arguments=self.ca)
         foreign = self.authority.sign("foreign")
         self.check("refused the client certificate",
-                   arguments=(*self.ca, "--cert", foreign[0], "--key", foreign[1]))
+                   arguments=(*self.ca, "--cert", foreign[0], "--cert-key", foreign[1]))
         self.check("refused the client certificate", "valid now",
                    arguments=(*self.ca, *self.identity("old", since=-9, until=-2)))
         self.check("use https://", server=f"http://127.0.0.1:{port}")
         self.check("another name", server=f"https://localhost:{port}",
                    arguments=(*self.ca, *good))
-        self.check("belong together", arguments=(*self.ca, "--cert", good[1], "--key", foreign[1]))
+        self.check("belong together", arguments=(*self.ca, "--cert", good[1], "--cert-key", foreign[1]))
         self.check("must hold PEM", arguments=("--ca", os.path.join(self.folder, "clients/config"),
                                                *good))
         self.check("cannot read the CA file", arguments=("--ca", "nowhere.pem"))
-        self.check("without its certificate", arguments=(*self.ca, "--key", foreign[1]))
+        self.check("without its certificate", arguments=(*self.ca, "--cert-key", foreign[1]))
 
     def test_a_certificate_of_another_time_is_named(self):
         self.serve_tls(files=self.authority.sign("old", since=-9, until=-2))
@@ -137,7 +137,7 @@ class Workers(TlsFolder):
         self.server.stop()  # no connection outlives it, and the old CA is trusted no more
         shutil.copy(fresh.pem, self.bundle)
         cert, key = fresh.sign("admin")
-        self.admin = (*self.ca, "--cert", cert, "--key", key)
+        self.admin = (*self.ca, "--cert", cert, "--cert-key", key)
         self.server.arguments = (*self.server.arguments, "--listen",
                                  "%s:%d" % self.server.address)
         self.server.start()
@@ -240,6 +240,18 @@ class ClearText(TlsFolder):
                 (("--tls-cert", cert, "--tls-key", key, "--tls-client-ca", key),
                  "no certificate", 1)):
             self.assertIn(word, self.refused(code, "serve", "--listen", "127.0.0.1:0", *arguments))
+
+
+class Manual(TlsFolder):
+    def test_the_recipe_in_the_manual_works(self):
+        """docs/operations.md, TLS: the first commands, word for word."""
+        text = pathlib.Path(harness.ROOT, "docs", "operations.md").read_text()
+        recipe = text.split("\n## TLS\n")[1].split("```sh\n")[1].split("```")[0]
+        subprocess.run(["sh", "-ec", recipe], cwd=self.folder, check=True, timeout=DEADLINE_S,
+                       stdin=subprocess.DEVNULL, capture_output=True)
+        self.serve_tls("--tls-client-ca", "ca.pem", files=("server.pem", "server.key"))
+        self.perdura("enqueue", "t", "--ca", "ca.pem", "--cert", "worker.pem", "--cert-key",
+                     "worker.key")
 
 
 class Doctor(TlsFolder):

@@ -37,7 +37,7 @@ static int fill_options(struct call *call, struct worker_options *options)
     options->server = call_text(call, "server");
     options->ca = call_text(call, "ca");
     options->cert = call_text(call, "cert");
-    options->key = call_text(call, "key");
+    options->key = call_text(call, "cert-key");
     options->concurrency = call_int(call, "concurrency", 4);
     return 0;
 }
@@ -69,6 +69,6 @@ const struct command command_worker = {
     .details = "Runs the handlers of its configuration file. Stops on SIGTERM: tasks get the time "
                "of 'grace' and are given back. A second signal gives them back at once. SIGHUP "
                "reads the configuration again.",
-    .example = "perdura worker --server http://10.0.0.5:7070 --queues mail,news --concurrency 8\n"
+    .example = "perdura worker --server https://10.0.0.5:7070 --ca ca.pem --queues mail,news\n"
                "perdura worker --config worker.yaml",
     .flags = flags, .run = run};

@@ -36,7 +36,7 @@ int client_refused_token(struct call *call, const struct client_token *token)
 int client_set_tls(struct call *call, struct http_client *http)
 {
     const struct http_client_tls tls = {call_text(call, "ca"), call_text(call, "cert"),
-                                        call_text(call, "key")};
+                                        call_text(call, "cert-key")};
 
     return http_client_set_tls(http, &tls, &call->err);
 }

@@ -42,13 +42,13 @@ struct flag {
     int64_t max;
 };
 
-/* The files of TLS, of commands that talk to a server. */
+/* The files of TLS, of commands that talk to a server. (`--key` is a task's idempotency key.) */
 #define CLIENT_TLS_FLAGS                                                                    \
     {.name = "ca", .type = FLAG_TEXT, .value = "FILE", .env = "PERDURA_CA",                 \
      .help = "CA of a server behind https:// (PEM; default: those of the system)"},          \
     {.name = "cert", .type = FLAG_TEXT, .value = "FILE", .env = "PERDURA_CERT",             \
      .help = "client certificate (PEM), for a server that wants one"},                       \
-    {.name = "key", .type = FLAG_TEXT, .value = "FILE", .env = "PERDURA_KEY",               \
+    {.name = "cert-key", .type = FLAG_TEXT, .value = "FILE", .env = "PERDURA_KEY",          \
      .help = "its private key (PEM; default: in the file of the certificate)"}
 
 /* Flags that many commands share. */

@@ -154,6 +154,31 @@ static void beyond_loopback_a_token_is_needed_to_listen(void **state)
     assert_non_null(strstr(err.text, "PERDURA_TOKEN"));
 }
 
+static void beyond_loopback_clear_text_must_be_asked_for(void **state)
+{
+    struct settings clear = {0};
+    struct settings asked = {.allow_clear_text = true};
+    struct settings tls = {.tls = {.cert = STR("c"), .key = STR("k")}};
+    struct settings half = {.tls = {.cert = STR("c")}};
+    struct settings lost = {.tls = {.client_ca = STR("a")}};
+    static const char *const open[] = {"0.0.0.0:7070", "[::]:1", "192.0.2.1:7070", "a.example:1"};
+    static const char *const loopback[] = {"127.0.0.1:7070", "localhost:0", "[::1]:7070"};
+    struct err err = {0};
+
+    (void)state;
+    for (size_t i = 0; i < sizeof open / sizeof *open; i++) {
+        assert_int_equal(auth_check_clear_text(str_of(open[i]), &clear, &err), -ERR_USAGE);
+        assert_non_null(strstr(err.text, "allow_clear_text"));
+        assert_int_equal(auth_check_clear_text(str_of(open[i]), &asked, &err), 0);
+        assert_int_equal(auth_check_clear_text(str_of(open[i]), &tls, &err), 0);
+    }
+    for (size_t i = 0; i < sizeof loopback / sizeof *loopback; i++) {
+        assert_int_equal(auth_check_clear_text(str_of(loopback[i]), &clear, &err), 0);
+        assert_int_equal(auth_check_clear_text(str_of(loopback[i]), &half, &err), -ERR_USAGE);
+        assert_int_equal(auth_check_clear_text(str_of(loopback[i]), &lost, &err), -ERR_USAGE);
+    }
+}
+
 int main(void)
 {
     const struct CMUnitTest tests[] = {
@@ -161,6 +186,7 @@ int main(void)
         cmocka_unit_test(only_pages_of_the_same_host_may_ask),
         cmocka_unit_test(a_set_token_is_needed_everywhere_but_for_probes_and_the_dashboards_files),
         cmocka_unit_test(beyond_loopback_a_token_is_needed_to_listen),
+        cmocka_unit_test(beyond_loopback_clear_text_must_be_asked_for),
     };
 
     return cmocka_run_group_tests(tests, NULL, NULL);
