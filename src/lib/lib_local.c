@@ -192,15 +192,12 @@ static int fill_parsed(struct local *local, const struct pd_task_spec *specs, ui
     BUF_AUTO struct buf text = BUF_INIT(SPECS_BYTES_MAX);
     bool is_array;
     struct str json;
-    int rc = lib_write_specs(&text, specs, count, err);
 
-    if (rc == 0) {
-        json = arena_str(arena, buf_view(&text));
-        rc = json.data ? json_check(json, &json, err) : err_no_memory(err);
-    }
-    if (rc == 0)
-        rc = spec_parse_all(json, &local->settings, arena, inputs, &count, &is_array, err);
-    return rc;
+    TRY(lib_write_specs(&text, specs, count, err));
+    json = arena_str(arena, buf_view(&text));
+    TRY_MEMORY(json.data);
+    TRY(json_check(json, &json, err));
+    return spec_parse_all(json, &local->settings, arena, inputs, &count, &is_array, err);
 }
 
 static int local_enqueue(struct pd *pd, const struct pd_task_spec *specs, uint32_t count,
@@ -212,21 +209,18 @@ static int local_enqueue(struct pd *pd, const struct pd_task_spec *specs, uint32
                                       .count = count,
                                       .actor = ACTOR_API};
     bool parse = false;
-    int rc;
 
-    request.inputs = arena_alloc_array(&arena, count, sizeof *request.inputs);
-    rc = request.inputs ? fill_straight(local, specs, count, &arena, request.inputs, &parse, err)
-                        : err_no_memory(err);
-    if (rc == 0 && parse)
-        rc = fill_parsed(local, specs, count, &arena, &request.inputs, err);
-    if (rc == 0)
-        rc = call(local, &request.base, err);
-    for (uint32_t i = 0; rc == 0 && enqueued && i < count; i++) {
+    request.inputs = TRY_MEMORY(arena_alloc_array(&arena, count, sizeof *request.inputs));
+    TRY(fill_straight(local, specs, count, &arena, request.inputs, &parse, err));
+    if (parse)
+        TRY(fill_parsed(local, specs, count, &arena, &request.inputs, err));
+    TRY(call(local, &request.base, err));
+    for (uint32_t i = 0; enqueued && i < count; i++) {
         uuid_format(&request.tasks[i]->id, enqueued[i].id);
         enqueued[i].duplicate = request.duplicate[i];
         enqueued[i].payload_differs = request.differs[i];
     }
-    return rc;
+    return 0;
 }
 
 /* ---- reading ---- */
@@ -235,9 +229,10 @@ static struct store_reader *take_reader(struct local *local, struct err *err)
 {
     struct store_reader *reader = NULL;
 
-    LOCKED(&local->lock);
+    pthread_mutex_lock(&local->lock);
     if (local->readers_count)
         reader = local->readers[--local->readers_count];
+    pthread_mutex_unlock(&local->lock);
     return reader ? reader : local->store->verbs->reader_open(local->store, err);
 }
 

@@ -49,9 +49,10 @@ static struct http_client *take_client(struct remote *remote, struct err *err)
 {
     struct http_client *client = NULL;
 
-    LOCKED(&remote->lock);
+    pthread_mutex_lock(&remote->lock);
     if (remote->clients_count)
         client = remote->clients[--remote->clients_count];
+    pthread_mutex_unlock(&remote->lock);
     return client ? client : make_client(remote, err);
 }
 

@@ -84,7 +84,7 @@ int lib_validators_add(struct lib_validators *validators, struct engine *engine,
 
     if (!type || !*type || strlen(type) > BOUND_NAME_BYTES || !validate)
         return err_set(err, ERR_INVALID, "a validator needs a type and a function");
-    LOCKED(&validators->lock);
+    pthread_mutex_lock(&validators->lock);
     pattern = arena_str(&validators->arena, str_of(type));
     if (validators->count == LIB_VALIDATORS_MAX)
         rc = err_set(err, ERR_INVALID, "there are at most %d validators", LIB_VALIDATORS_MAX);
@@ -92,6 +92,7 @@ int lib_validators_add(struct lib_validators *validators, struct engine *engine,
         rc = err_no_memory(err);
     else
         validators->list[validators->count++] = (struct lib_validator){pattern, validate, ctx};
+    pthread_mutex_unlock(&validators->lock);
     return rc < 0 ? rc : start(validators, engine, settings, log, err);
 }
 

@@ -50,17 +50,17 @@ struct catalog_source catalog_call_source(struct api_call *call, struct store_re
 static int parse_page(struct api_call *call, struct catalog_page *page)
 {
     const char *const *names = call->route->parameters;
-    int rc = call_list_limit(call, &page->filter.limit);
 
-    for (int i = 0; rc == 0 && i < ROUTE_PARAMETERS_MAX && names[i]; i++) {
+    TRY(call_list_limit(call, &page->filter.limit));
+    for (int i = 0; i < ROUTE_PARAMETERS_MAX && names[i]; i++) {
         struct str value = call_parameter(call, names[i]);
 
         if (strcmp(names[i], "next_before") == 0)
-            rc = call_parameter_time(call, names[i], &page->filter.next_before_us);
+            TRY(call_parameter_time(call, names[i], &page->filter.next_before_us));
         else if (value.data && strcmp(names[i], "limit") != 0)
-            rc = catalog_page_set(page, str_of(names[i]), value, &call->err);
+            TRY(catalog_page_set(page, str_of(names[i]), value, &call->err));
     }
-    return rc;
+    return 0;
 }
 
 static int read_list(struct api_call *call, struct store_reader *reader, struct arena *scratch)

@@ -98,13 +98,13 @@ static int parse_order(const struct body_field *field, struct arena *arena,
                        enum priority_order *order, struct err *err)
 {
     struct str text = STR("high_first");
-    int rc = body_text(field, BOUND_NAME_BYTES, arena, &text, err);
 
-    if (rc == 0 && !str_is(text, "high_first") && !str_is(text, "low_first"))
-        rc = err_set_field(err, ERR_INVALID, field->name,
-                           "'%s' must be high_first or low_first", field->name);
+    TRY(body_text(field, BOUND_NAME_BYTES, arena, &text, err));
+    if (!str_is(text, "high_first") && !str_is(text, "low_first"))
+        return err_set_field(err, ERR_INVALID, field->name,
+                             "'%s' must be high_first or low_first", field->name);
     *order = str_is(text, "low_first") ? ORDER_LOW_FIRST : ORDER_HIGH_FIRST;
-    return rc;
+    return 0;
 }
 
 int parse_queue_patch(struct str object, struct arena *arena, struct queue_patch_request *request,

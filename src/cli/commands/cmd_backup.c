@@ -155,19 +155,15 @@ static int by_server(struct call *call)
 
 static int run(struct call *call)
 {
-    struct config config;
+    CONFIG_AUTO struct config config = {0};
     int64_t bytes = -1;
-    int rc;
 
     if (!call_given(call, "store"))
         return by_server(call);
-    rc = store_call_config(call, &config);
-    if (rc == 0)
-        rc = node_backup(&config.settings, call->args[0], &bytes, &call->err);
-    if (rc == 0)
-        print_done(call, call->args[0], bytes);
-    config_deinit(&config);
-    return rc;
+    TRY(store_call_config(call, &config));
+    TRY(node_backup(&config.settings, call->args[0], &bytes, &call->err));
+    print_done(call, call->args[0], bytes);
+    return 0;
 }
 
 const struct command command_backup = {

@@ -89,20 +89,20 @@ static int run(struct call *call)
                                     .batch = call_int(call, "batch", 0)};
     struct bench_report report = {0};
     struct progress progress;
-    struct config config;
-    int rc = store_call_config(call, &config);
+    CONFIG_AUTO struct config config = {0};
+    int rc;
 
+    TRY(store_call_config(call, &config));
     progress_init(&progress, &call->notes);
-    if (rc == 0)
-        rc = node_bench(&config.settings, &request, show_step, &progress, &call->arena, &report,
-                        &call->err);
+    rc = node_bench(&config.settings, &request, show_step, &progress, &call->arena, &report,
+                    &call->err);
     progress_clear(&progress);
-    if (rc == 0 && call_given(call, "json"))
+    TRY(rc);
+    if (call_given(call, "json"))
         print_json(call, &report);
-    else if (rc == 0)
+    else
         print_table(call, &report);
-    config_deinit(&config);
-    return rc;
+    return 0;
 }
 
 const struct command command_bench = {

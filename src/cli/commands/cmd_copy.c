@@ -277,13 +277,10 @@ static int copy(struct call *call, const struct config *config)
 
 static int run(struct call *call)
 {
-    struct config config;
-    int rc = store_call_config(call, &config);
+    CONFIG_AUTO struct config config = {0};
 
-    if (rc == 0)
-        rc = copy(call, &config);
-    config_deinit(&config);
-    return rc;
+    TRY(store_call_config(call, &config));
+    return copy(call, &config);
 }
 
 const struct command command_copy = {

@@ -100,24 +100,21 @@ static uint32_t count_changed(const struct migrate_report *report)
 static int migrate(struct call *call, const struct migrate_request *request)
 {
     struct migrate_report report = {0};
-    struct config config;
-    int rc = store_call_config(call, &config);
+    CONFIG_AUTO struct config config = {0};
 
-    if (rc == 0)
-        rc = node_migrate(&config.settings, request, &call->arena, &report, &call->err);
-    if (rc == 0 && request->action == MIGRATE_SQL)
+    TRY(store_call_config(call, &config));
+    TRY(node_migrate(&config.settings, request, &call->arena, &report, &call->err));
+    if (request->action == MIGRATE_SQL)
         print_sql(call, &report);
-    else if (rc == 0 && call_given(call, "json"))
+    else if (call_given(call, "json"))
         print_json(call, &report);
-    else if (rc == 0)
+    else
         print_table(call, &report);
-    if (rc == 0 && request->action == MIGRATE_DOWN)
+    if (request->action == MIGRATE_DOWN)
         print_losses(call, &report);
-    if (rc == 0 && call->notes.interactive && request->action == MIGRATE_UP &&
-        count_changed(&report) == 0)
+    if (call->notes.interactive && request->action == MIGRATE_UP && count_changed(&report) == 0)
         terminal_line(&call->notes, COLOUR_DIM, STR("(nothing to do: the schema is up to date)"));
-    config_deinit(&config);
-    return rc;
+    return 0;
 }
 
 static int run_status(struct call *call)

@@ -36,18 +36,12 @@ static const struct flag flags[] = {
 
 static int run(struct call *call)
 {
-    struct config config;
-    struct config_reload reload;
-    struct node_config source;
-    int rc = store_call_config(call, &config);
+    CONFIG_AUTO struct config config = {0};
+    CONFIG_RELOAD_AUTO struct config_reload reload = {.call = call, .newest = &config};
+    struct node_config source = config_reload_source(&reload);
 
-    config_reload_init(&reload, call, &config);
-    source = config_reload_source(&reload);
-    if (rc == 0)
-        rc = node_serve_main(&config.settings, &source);
-    config_reload_deinit(&reload);
-    config_deinit(&config);
-    return rc;
+    TRY(store_call_config(call, &config));
+    return node_serve_main(&config.settings, &source);
 }
 
 const struct command command_serve = {

@@ -112,21 +112,16 @@ static int run(struct call *call)
                                      .anchor = call_given_text(call, "anchor"),
                                      .public_keys = keys};
     struct verify_report report = {0};
-    struct config config;
-    int rc = store_call_config(call, &config);
+    CONFIG_AUTO struct config config = {0};
 
+    TRY(store_call_config(call, &config));
     request.public_keys_count = split_keys(call_given_text(call, "public-key"), keys);
-    if (rc == 0)
-        rc = node_verify(&config.settings, &request, &call->arena, &report, &call->err);
-    if (rc == 0) {
-        if (call_given(call, "json"))
-            print_json(call, &report);
-        else
-            print_text(call, &report);
-        rc = report.findings_count > 0 ? 1 : 0;
-    }
-    config_deinit(&config);
-    return rc;
+    TRY(node_verify(&config.settings, &request, &call->arena, &report, &call->err));
+    if (call_given(call, "json"))
+        print_json(call, &report);
+    else
+        print_text(call, &report);
+    return report.findings_count > 0 ? 1 : 0;
 }
 
 const struct command command_verify = {

@@ -45,23 +45,16 @@ static int fill_options(struct call *call, struct worker_options *options)
 static int run(struct call *call)
 {
     struct worker_options options = {0};
-    struct config config;
-    struct config_reload reload;
-    struct node_config source;
-    int rc = store_call_config(call, &config);
+    CONFIG_AUTO struct config config = {0};
+    CONFIG_RELOAD_AUTO struct config_reload reload = {.call = call, .newest = &config};
+    struct node_config source = config_reload_source(&reload);
 
-    config_reload_init(&reload, call, &config);
-    source = config_reload_source(&reload);
-    if (rc == 0)
-        rc = fill_options(call, &options);
-    if (rc == 0 && config.settings.handlers_count == 0)
-        rc = err_set(&call->err, ERR_INVALID, "no handlers are configured; list them under "
-                     "'handlers:' in perdura.yaml or pass --config FILE");
-    if (rc == 0)
-        rc = node_worker_main(&config.settings, &options, &source);
-    config_reload_deinit(&reload);
-    config_deinit(&config);
-    return rc;
+    TRY(store_call_config(call, &config));
+    TRY(fill_options(call, &options));
+    if (config.settings.handlers_count == 0)
+        return err_set(&call->err, ERR_INVALID, "no handlers are configured; list them under "
+                       "'handlers:' in perdura.yaml or pass --config FILE");
+    return node_worker_main(&config.settings, &options, &source);
 }
 
 const struct command command_worker = {

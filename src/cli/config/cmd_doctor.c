@@ -359,16 +359,12 @@ static int examine(struct doctor *doctor)
 
 static int run(struct call *call)
 {
-    struct config config;
+    CONFIG_AUTO struct config config = {0};
     struct doctor doctor = {.call = call, .config = &config};
-    int rc = store_call_config(call, &config);
 
-    if (rc == 0) {
-        doctor.checks = arena_alloc_array(&call->arena, CHECKS_MAX, sizeof *doctor.checks);
-        rc = doctor.checks ? examine(&doctor) : err_no_memory(&call->err);
-    }
-    config_deinit(&config);
-    return rc;
+    TRY(store_call_config(call, &config));
+    doctor.checks = arena_alloc_array(&call->arena, CHECKS_MAX, sizeof *doctor.checks);
+    return doctor.checks ? examine(&doctor) : err_no_memory(&call->err);
 }
 
 const struct command command_doctor = {

@@ -53,6 +53,7 @@ struct config_inputs {
 /* The caller calls config_deinit in every case. */
 int config_load(struct config *config, const struct config_inputs *inputs, struct err *err);
 void config_deinit(struct config *config);
+#define CONFIG_AUTO __attribute__((cleanup(config_deinit))) /* freed when its block ends */
 /* Only the file, over what config_init_defaults left. given NULL = CONFIG_FILE_DEFAULT if there. */
 int config_load_file(struct config *config, const char *given, struct err *err);
 

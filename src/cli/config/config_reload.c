@@ -206,11 +206,6 @@ static int reload(void *ctx, const struct settings **fresh, struct buf *restart,
     return 0;
 }
 
-void config_reload_init(struct config_reload *reload, struct call *call, struct config *first)
-{
-    *reload = (struct config_reload){.call = call, .newest = first};
-}
-
 void config_reload_deinit(struct config_reload *reload)
 {
     while (reload->newest && reload->newest->older) {

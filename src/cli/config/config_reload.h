@@ -12,12 +12,11 @@
 
 struct config_reload {
     struct call *call;
-    struct config *newest; /* each has the one before it */
+    struct config *newest; /* each has the one before it; the first is its owner's */
 };
 
-/* first: as loaded at the start, and freed by its owner. */
-void config_reload_init(struct config_reload *reload, struct call *call, struct config *first);
 void config_reload_deinit(struct config_reload *reload);
+#define CONFIG_RELOAD_AUTO __attribute__((cleanup(config_reload_deinit)))
 /* For node_serve_main and node_worker_main. */
 struct node_config config_reload_source(struct config_reload *reload);
 

@@ -154,17 +154,15 @@ static struct str named_by(const struct config *config, const char *key, struct 
 static int configured_token_file(const char *file, struct arena *arena, struct str *path,
                                  struct str *named, struct err *err)
 {
-    struct config config;
-    int rc = config_init_defaults(&config, err);
+    CONFIG_AUTO struct config config = {0};
 
-    if (rc == 0)
-        rc = config_load_file(&config, file, err);
-    if (rc == 0 && config.settings.access.token_file.data) {
+    TRY(config_init_defaults(&config, err));
+    TRY(config_load_file(&config, file, err));
+    if (config.settings.access.token_file.data) {
         *path = arena_str(arena, config.settings.access.token_file);
         *named = named_by(&config, "token_file", arena);
     }
-    config_deinit(&config);
-    return rc;
+    return 0;
 }
 
 /* When the user did not name the file, one that cannot be used counts as none: the command may not

@@ -20,20 +20,18 @@ static int look_at_one(struct batch *batch, const struct task *task, int64_t *be
 {
     ARENA_AUTO struct arena arena = ARENA_INIT(0);
     struct checkpoint *row;
-    int rc = batch->store->verbs->recovery->checkpoint_before(batch->store, &task->id, *before_seq,
-                                                              &arena, &row, err);
 
-    if (rc == 0 && row && arena.failed)
-        rc = err_no_memory(err);
-    if (rc == 0 && row) {
-        rc = 1;
-        *before_seq = row->seq;
-        if (checkpoint_intact(&task->id, row))
-            found->checkpoint = checkpoint_short(row, &batch->arena);
-        else
-            found->damaged++;
-    }
-    return rc;
+    TRY(batch->store->verbs->recovery->checkpoint_before(batch->store, &task->id, *before_seq,
+                                                         &arena, &row, err));
+    if (!row)
+        return 0;
+    TRY_MEMORY(!arena.failed);
+    *before_seq = row->seq;
+    if (checkpoint_intact(&task->id, row))
+        found->checkpoint = checkpoint_short(row, &batch->arena);
+    else
+        found->damaged++;
+    return 1;
 }
 
 /* The newest checkpoint that is whole; nothing is marked, only looked at. */

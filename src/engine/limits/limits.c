@@ -207,8 +207,7 @@ int limits_count_all(struct engine *engine, struct err *err)
                                             tasks, &count, err));
         for (uint32_t i = 0; i < count; i++) {
             after = tasks[i]->key;
-            if (count_held(engine, tasks[i], 1) < 0)
-                return err_no_memory(err);
+            TRY_MEMORY(count_held(engine, tasks[i], 1) == 0);
         }
         arena_reset(&arena);
     } while (count == HELD_PAGE);
@@ -308,15 +307,13 @@ int limits_follow_one(struct batch *batch, struct str name, struct queue_state *
 {
     struct queue_row *rows;
     uint32_t count;
-    int rc = batch->store->verbs->queues_load(batch->store, &batch->arena, &rows, &count, err);
 
-    for (uint32_t i = 0; rc == 0 && i < count; i++)
+    TRY(batch->store->verbs->queues_load(batch->store, &batch->arena, &rows, &count, err));
+    for (uint32_t i = 0; i < count; i++)
         if (str_eq(rows[i].rule.name, name))
-            rc = follow_row(batch, &rows[i], err);
+            TRY(follow_row(batch, &rows[i], err));
     *state = limits_queue(batch->engine, name);
-    if (rc == 0 && !*state)
-        rc = err_set(err, ERR_UNAVAILABLE, "a queue was not made; try again");
-    return rc;
+    return *state ? 0 : err_set(err, ERR_UNAVAILABLE, "a queue was not made; try again");
 }
 
 int limits_queue_room(const struct batch *batch, uint32_t more, struct err *err)

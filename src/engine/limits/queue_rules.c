@@ -35,20 +35,20 @@ static int add_counts(struct batch *batch, struct queue_view *views, uint32_t co
 {
     MAP_AUTO struct map by_name = MAP_INIT; /* there may be thousands of both */
     struct lane_count *loaded = NULL;
-    int rc = lanes ? 0 : batch->store->verbs->counts_load(batch->store, &batch->arena, &loaded,
-                                                          &lanes_count, err);
 
+    if (!lanes)
+        TRY(batch->store->verbs->counts_load(batch->store, &batch->arena, &loaded, &lanes_count,
+                                             err));
     lanes = lanes ? lanes : loaded;
-    for (uint32_t q = 0; rc == 0 && q < count; q++)
-        if (map_put(&by_name, views[q].row.rule.name, &views[q]) < 0)
-            rc = err_no_memory(err);
-    for (uint32_t i = 0; rc == 0 && i < lanes_count; i++) {
+    for (uint32_t q = 0; q < count; q++)
+        TRY_MEMORY(map_put(&by_name, views[q].row.rule.name, &views[q]) == 0);
+    for (uint32_t i = 0; i < lanes_count; i++) {
         struct queue_view *view = map_get(&by_name, lanes[i].queue);
 
         if (view)
             view->counts[lanes[i].status] += lanes[i].tasks;
     }
-    return rc;
+    return 0;
 }
 
 int limits_list(struct batch *batch, struct request *base)

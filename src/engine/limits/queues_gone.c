@@ -100,17 +100,17 @@ int queues_remove_idle(struct batch *batch, struct err *err)
     struct queue_state **states;
     MAP_AUTO struct map used = MAP_INIT;
     uint32_t count;
-    int rc;
 
     if (batch->now_us < batch->engine->limits.next_idle_us)
         return 0;
     batch->engine->limits.next_idle_us = batch->now_us + IDLE_EVERY_US;
     TRY(collect(batch, is_idle, &states, &count, err));
-    rc = count ? load_used(batch, &used, err) : 0;
-    for (uint32_t i = 0; rc == 0 && i < count; i++)
+    if (count)
+        TRY(load_used(batch, &used, err));
+    for (uint32_t i = 0; i < count; i++)
         if (!map_get(&used, states[i]->row.rule.name))
-            rc = remove_one(batch, states[i], err);
-    return rc;
+            TRY(remove_one(batch, states[i], err));
+    return 0;
 }
 
 static bool is_gone(const struct batch *batch, struct queue_state *state)
@@ -123,11 +123,11 @@ int queues_follow_gone(struct batch *batch, struct err *err)
     struct queue_state **states;
     MAP_AUTO struct map used = MAP_INIT;
     uint32_t count;
-    int rc;
 
     TRY(collect(batch, is_gone, &states, &count, err));
-    rc = count ? load_used(batch, &used, err) : 0;
-    for (uint32_t i = 0; rc == 0 && i < count; i++) {
+    if (count)
+        TRY(load_used(batch, &used, err));
+    for (uint32_t i = 0; i < count; i++) {
         struct str name = states[i]->row.rule.name;
         struct queue_state *made;
 
@@ -135,7 +135,7 @@ int queues_follow_gone(struct batch *batch, struct err *err)
         if (!map_get(&used, name))
             continue;
         batch->news.queues_changed = true; /* its settings went with it: it begins as a new one */
-        rc = limits_queue_make(batch, name, &made, err);
+        TRY(limits_queue_make(batch, name, &made, err));
     }
-    return rc;
+    return 0;
 }

@@ -27,8 +27,7 @@ static int sum_page(struct batch *batch, const struct uuid *ids, uint32_t count,
     struct job *jobs[JOBS_PAGE];
 
     TRY(batch->store->verbs->catalog->jobs_load(batch->store, ids, count, false, &page, jobs, err));
-    if (page.failed)
-        return err_no_memory(err);
+    TRY_MEMORY(!page.failed);
     for (uint32_t i = 0; i < count; i++)
         *bytes += jobs[i] ? jobs[i]->payload.len : 0;
     return 0;
@@ -40,17 +39,16 @@ static int sum_payloads(struct batch *batch, const struct uuid *ended_id,
     uint32_t edges_count, count = 0;
     struct job_dependency **edges = edges_on(batch, ended_id, &edges_count);
     struct uuid ids[JOBS_PAGE];
-    int rc = 0;
 
-    for (uint32_t i = 0; rc == 0 && i < edges_count; i++) {
+    for (uint32_t i = 0; i < edges_count; i++) {
         if (edges[i]->mode == DEPENDENCY_TRIGGER && !uuid_eq(&edges[i]->job_id, but_job_id))
             ids[count++] = edges[i]->job_id;
         if (count == JOBS_PAGE || (count && i + 1 == edges_count)) {
-            rc = sum_page(batch, ids, count, bytes, err);
+            TRY(sum_page(batch, ids, count, bytes, err));
             count = 0;
         }
     }
-    return rc;
+    return 0;
 }
 
 int triggers_check(struct batch *batch, const struct job_dependency *dependency,

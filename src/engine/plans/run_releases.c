@@ -181,12 +181,10 @@ static int tell_marked(struct batch *batch, bool *more, struct err *err)
     ARENA_AUTO struct arena page = ARENA_INIT(0);
     struct job_wait *waits;
     uint32_t count = 0;
-    int rc = verbs_of(batch)->waits_over(batch->store, LET_GO_MAX, &page, &waits, &count, err);
 
-    if (rc == 0)
-        rc = tell(batch, waits, count, err);
+    TRY(verbs_of(batch)->waits_over(batch->store, LET_GO_MAX, &page, &waits, &count, err));
     *more |= count == LET_GO_MAX;
-    return rc;
+    return tell(batch, waits, count, err);
 }
 
 /* ---- those that wait for a slot ---- */

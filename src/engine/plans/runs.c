@@ -45,18 +45,17 @@ static int find_wanted(struct batch *batch, const struct uuid *ids, uint32_t cou
                        struct uuid *wanted, uint32_t *wanted_count)
 {
     MAP_AUTO struct map seen = MAP_INIT;
-    int rc = 0;
 
-    for (uint32_t i = 0; rc == 0 && i < count; i++) {
+    for (uint32_t i = 0; i < count; i++) {
         const struct batch_job *known = jobs_get(batch, &ids[i]);
 
         if ((known && (known->held || !hold)) || map_get(&seen, uuid_bytes(&ids[i])))
             continue;
         wanted[*wanted_count] = ids[i];
-        rc = map_put(&seen, uuid_bytes(&ids[i]), &wanted[*wanted_count]);
+        TRY(map_put(&seen, uuid_bytes(&ids[i]), &wanted[*wanted_count]));
         ++*wanted_count;
     }
-    return rc;
+    return 0;
 }
 
 int jobs_load(struct batch *batch, const struct uuid *ids, uint32_t count, bool hold,

@@ -110,14 +110,13 @@ static int compose_data(struct batch *batch, struct task *task, struct arena *ar
     bool has_dependencies = false, has_children = false;
     struct json_iter iter;
     struct json_member member;
-    int rc = 0;
 
     if (task_has_dependencies(batch, task))
-        rc = write_outputs(batch, task, false, &dependencies, &has_dependencies, err);
-    if (rc == 0 && task->lease.token > 0) /* only one that ran before can have children */
-        rc = write_outputs(batch, task, true, &children, &has_children, err);
-    if (rc < 0 || (!has_dependencies && !has_children))
-        return rc;
+        TRY(write_outputs(batch, task, false, &dependencies, &has_dependencies, err));
+    if (task->lease.token > 0) /* only one that ran before can have children */
+        TRY(write_outputs(batch, task, true, &children, &has_children, err));
+    if (!has_dependencies && !has_children)
+        return 0;
     buf_byte(&whole, '{');
     if (task->data.data && json_kind(task->data) == JSON_OBJECT) {
         json_begin(task->data, &iter);
@@ -141,9 +140,8 @@ static int compose_data(struct batch *batch, struct task *task, struct arena *ar
     }
     buf_byte(&whole, '}');
     *data = arena_str(arena, buf_view(&whole));
-    if (!data->data || whole.failed || dependencies.failed || children.failed)
-        rc = err_no_memory(err);
-    return rc;
+    TRY_MEMORY(data->data && !whole.failed && !dependencies.failed && !children.failed);
+    return 0;
 }
 
 static int new_execution(struct batch *batch, struct task *task, struct str worker_id,

@@ -56,14 +56,18 @@ static struct line *line_begin(struct source_remote *remote, enum purpose purpos
     return line;
 }
 
-static void line_end(struct line *line)
+static void line_end(struct line **begun)
 {
+    struct line *line = *begun;
+
     if (line->body.cap > BODY_BYTES_KEEP)
         buf_deinit(&line->body);
     if (line->response.cap > BODY_BYTES_KEEP)
         buf_deinit(&line->response);
     pthread_mutex_unlock(&line->lock);
 }
+
+#define LINE_AUTO __attribute__((cleanup(line_end))) /* of line_begin: ended with its block */
 
 static int worker_path(struct source_remote *remote, struct line *line, const char *verb,
                        struct err *err)
@@ -113,7 +117,7 @@ static int remote_register(struct source *source, const struct source_worker *wo
                            int64_t *lease_ms, struct err *err)
 {
     struct source_remote *remote = remote_of(source);
-    struct line *line = line_begin(remote, FOR_OTHER);
+    LINE_AUTO struct line *line = line_begin(remote, FOR_OTHER);
     const struct str default_queue = STR(TASK_DEFAULT_QUEUE);
     struct source_worker given = *worker;
     int rc;
@@ -129,14 +133,10 @@ static int remote_register(struct source *source, const struct source_worker *wo
     remote_write_register(&line->body, &given);
     rc = post(line, OTHER_MS, err);
     if (rc == -ERR_NOT_FOUND) /* this route always exists: it is not our server */
-        rc = err_set(err, ERR_IO, "There is no Perdura server at this address.");
-    if (rc == 0)
-        rc = remote_read_register(buf_view(&line->response), arena, id, heartbeat_ms, lease_ms,
-                                  err);
-    if (rc == 0)
-        rc = keep_registration(remote, &given, *id, err);
-    line_end(line);
-    return rc;
+        return err_set(err, ERR_IO, "There is no Perdura server at this address.");
+    TRY(rc);
+    TRY(remote_read_register(buf_view(&line->response), arena, id, heartbeat_ms, lease_ms, err));
+    return keep_registration(remote, &given, *id, err);
 }
 
 static int remote_claim(struct source *source, uint32_t max, int64_t wait_ms, bool want_json,
@@ -144,74 +144,57 @@ static int remote_claim(struct source *source, uint32_t max, int64_t wait_ms, bo
                         struct err *err)
 {
     struct source_remote *remote = remote_of(source);
-    struct line *line = line_begin(remote, FOR_CLAIM);
+    LINE_AUTO struct line *line = line_begin(remote, FOR_CLAIM);
     struct str body;
-    int rc;
 
     (void)want_json; /* it comes as JSON in any case */
     *count = 0;
-    rc = worker_path(remote, line, ":claim", err);
+    TRY(worker_path(remote, line, ":claim", err));
     pthread_mutex_lock(&remote->lock);
     remote_write_claim(&line->body, buf_view(&remote->queues),
                        remote->types.len ? buf_view(&remote->types) : STR_NONE, max, wait_ms);
     pthread_mutex_unlock(&remote->lock);
-    if (rc == 0)
-        rc = post(line, wait_ms + CLAIM_EXTRA_MS, err);
-    if (rc == 0) {
-        body = arena_str(arena, buf_view(&line->response));
-        rc = body.data ? remote_read_claim(body, max, arena, works, count, err)
-                       : err_no_memory(err);
-    }
-    line_end(line);
-    return rc;
+    TRY(post(line, wait_ms + CLAIM_EXTRA_MS, err));
+    body = arena_str(arena, buf_view(&line->response));
+    TRY_MEMORY(body.data);
+    return remote_read_claim(body, max, arena, works, count, err);
 }
 
 static int remote_report(struct source *source, const struct report *reports, uint32_t count,
                          struct report_result *results, struct err *err)
 {
     struct source_remote *remote = remote_of(source);
-    struct line *line = line_begin(remote, FOR_REPORT);
-    int rc = worker_path(remote, line, ":report", err);
+    LINE_AUTO struct line *line = line_begin(remote, FOR_REPORT);
 
+    TRY(worker_path(remote, line, ":report", err));
     remote_write_reports(&line->body, reports, count);
-    if (rc == 0)
-        rc = post(line, REPORT_MS, err);
-    if (rc == 0)
-        rc = remote_read_reports(buf_view(&line->response), results, count, err);
-    line_end(line);
-    return rc;
+    TRY(post(line, REPORT_MS, err));
+    return remote_read_reports(buf_view(&line->response), results, count, err);
 }
 
 static int remote_heartbeat(struct source *source, const struct held *held, uint32_t count,
                             struct arena *arena, struct heartbeat_answer *answer, struct err *err)
 {
     struct source_remote *remote = remote_of(source);
-    struct line *line = line_begin(remote, FOR_HEARTBEAT);
-    int rc = worker_path(remote, line, ":heartbeat", err);
+    LINE_AUTO struct line *line = line_begin(remote, FOR_HEARTBEAT);
 
+    TRY(worker_path(remote, line, ":heartbeat", err));
     remote_write_heartbeat(&line->body, held, count);
-    if (rc == 0)
-        rc = post(line, HEARTBEAT_MS, err);
-    if (rc == 0)
-        rc = remote_read_heartbeat(buf_view(&line->response), held, count, arena, answer, err);
-    line_end(line);
-    return rc;
+    TRY(post(line, HEARTBEAT_MS, err));
+    return remote_read_heartbeat(buf_view(&line->response), held, count, arena, answer, err);
 }
 
 static int remote_leave(struct source *source, struct err *err)
 {
     struct source_remote *remote = remote_of(source);
-    struct line *line = line_begin(remote, FOR_OTHER);
+    LINE_AUTO struct line *line = line_begin(remote, FOR_OTHER);
     int status = 0;
-    int rc = worker_path(remote, line, "", err);
+    int rc;
 
-    if (rc == 0)
-        rc = http_client_request(line->client, "DELETE", line->path.data, STR_NONE, OTHER_MS,
-                                 &line->response, &status, err);
-    if (rc == -ERR_NOT_FOUND) /* forgotten already */
-        rc = 0;
-    line_end(line);
-    return rc;
+    TRY(worker_path(remote, line, "", err));
+    rc = http_client_request(line->client, "DELETE", line->path.data, STR_NONE, OTHER_MS,
+                             &line->response, &status, err);
+    return rc == -ERR_NOT_FOUND ? 0 : rc; /* forgotten already */
 }
 
 /* Only claims: reports, heartbeats and leaving are what a stopping worker still has to do. */
