@@ -5,6 +5,8 @@
 #include "base/json.h"
 #include "core/bounds.h"
 
+#include <stddef.h>
+
 struct context {
     struct arena *arena;
     struct report *report;
@@ -13,10 +15,14 @@ struct context {
 
 struct field {
     const char *key;
-    int (*parse)(struct context *ctx, struct str value);
+    int (*take)(struct context *ctx, const struct field *field, struct str value);
+    size_t offset;    /* where it goes in the report */
+    size_t bytes_max; /* of a text or of JSON */
     enum report_op op;
     bool alone; /* may not stand beside others */
 };
+
+#define AT(member) offsetof(struct report, member)
 
 struct report worker_report(enum report_op op)
 {
@@ -32,47 +38,80 @@ static int wrong(struct context *ctx, const char *key, const char *what)
                          what);
 }
 
-static int take_text(struct context *ctx, const char *key, struct str value, size_t bytes_max,
-                     struct str *out)
+static void *place_of(struct context *ctx, const struct field *field)
 {
+    return (char *)ctx->report + field->offset;
+}
+
+static int check_size(struct context *ctx, const struct field *field, size_t len)
+{
+    if (len <= field->bytes_max)
+        return 0;
+    return err_set_field(ctx->err, ERR_TOO_LARGE, field->key,
+                         "The control line's '%s' has %zu bytes; at most %zu are kept.", field->key,
+                         len, field->bytes_max);
+}
+
+static int take_text(struct context *ctx, const struct field *field, struct str value)
+{
+    struct str *out = place_of(ctx, field);
+
     if (json_kind(value) != JSON_STRING)
-        return wrong(ctx, key, "a string");
+        return wrong(ctx, field->key, "a string");
     *out = json_string(value, ctx->arena);
     if (!out->data)
         return err_no_memory(ctx->err);
-    if (out->len > bytes_max)
-        return err_set_field(ctx->err, ERR_TOO_LARGE, key,
-                             "The control line's '%s' has %zu bytes; at most %zu are kept.", key,
-                             out->len, bytes_max);
-    return 0;
+    return check_size(ctx, field, out->len);
 }
 
-static int take_json(struct context *ctx, const char *key, struct str value, size_t bytes_max,
-                     struct str *out)
+static int take_json(struct context *ctx, const struct field *field, struct str value)
 {
-    if (value.len > bytes_max)
-        return err_set_field(ctx->err, ERR_TOO_LARGE, key,
-                             "The control line's '%s' has %zu bytes; at most %zu are kept.", key,
-                             value.len, bytes_max);
-    *out = value;
-    return 0;
+    *(struct str *)place_of(ctx, field) = value;
+    return check_size(ctx, field, value.len);
 }
 
-static int take_object(struct context *ctx, const char *key, struct str value, size_t bytes_max,
-                       struct str *out)
+static int take_object(struct context *ctx, const struct field *field, struct str value)
 {
     if (json_kind(value) != JSON_OBJECT)
-        return wrong(ctx, key, "an object");
-    return take_json(ctx, key, value, bytes_max, out);
+        return wrong(ctx, field->key, "an object");
+    return take_json(ctx, field, value);
 }
 
-static int take_bool(struct context *ctx, const char *key, struct str value, bool *out)
+static int take_bool(struct context *ctx, const struct field *field, struct str value)
 {
     enum json_kind kind = json_kind(value);
 
     if (kind != JSON_TRUE && kind != JSON_FALSE)
-        return wrong(ctx, key, "true or false");
-    *out = kind == JSON_TRUE;
+        return wrong(ctx, field->key, "true or false");
+    *(bool *)place_of(ctx, field) = kind == JSON_TRUE;
+    return 0;
+}
+
+static int take_progress(struct context *ctx, const struct field *field, struct str value)
+{
+    double number;
+
+    if (json_kind(value) != JSON_NUMBER || !json_double(value, &number) ||
+        !(number >= 0 && number <= 100))
+        return wrong(ctx, field->key, "a number from 0 to 100");
+    ctx->report->progress = (int64_t)number; /* 99.9 is not done yet */
+    return 0;
+}
+
+static int take_level(struct context *ctx, const struct field *field, struct str value)
+{
+    struct str word = json_kind(value) == JSON_STRING ? json_string(value, ctx->arena) : STR_NONE;
+
+    if (!word.data || !severity_parse(word, &ctx->report->level))
+        return wrong(ctx, field->key, "DEBUG, INFO, WARN, ERROR or FATAL");
+    return 0;
+}
+
+static int take_delay(struct context *ctx, const struct field *field, struct str value)
+{
+    if (json_kind(value) != JSON_NUMBER || !json_int64(value, &ctx->report->delay_ms) ||
+        ctx->report->delay_ms < 0 || ctx->report->delay_ms > BOUND_DELAY_MS)
+        return wrong(ctx, field->key, "a whole number of milliseconds, at most ten years");
     return 0;
 }
 
@@ -95,199 +134,89 @@ static int take_members(struct context *ctx, const char *key, struct str value,
             return err_set_field(ctx->err, ERR_INVALID, key,
                                  "The control line's '%s' has an unknown member '%.*s'.", key,
                                  member.key.len > 60 ? 60 : (int)member.key.len, member.key.data);
-        TRY(field->parse(ctx, member.value));
+        TRY(field->take(ctx, field, member.value));
     }
     return 0;
 }
 
-/* ---- fields ---- */
-
-static int parse_progress(struct context *ctx, struct str value)
-{
-    double number;
-
-    if (json_kind(value) != JSON_NUMBER || !json_double(value, &number) ||
-        !(number >= 0 && number <= 100))
-        return wrong(ctx, "progress", "a number from 0 to 100");
-    ctx->report->progress = (int64_t)number; /* 99.9 is not done yet */
-    return 0;
-}
-
-static int parse_state(struct context *ctx, struct str value)
-{
-    return take_text(ctx, "state", value, BOUND_NAME_BYTES, &ctx->report->state);
-}
-
-static int parse_metadata(struct context *ctx, struct str value)
-{
-    return take_object(ctx, "metadata", value, BOUND_METADATA_BYTES, &ctx->report->metadata);
-}
-
-static int parse_detail(struct context *ctx, struct str value)
-{
-    return take_json(ctx, "detail", value, BOUND_METADATA_BYTES, &ctx->report->detail);
-}
-
-static int parse_data(struct context *ctx, struct str value)
-{
-    return take_json(ctx, "data", value, BOUND_DATA_BYTES, &ctx->report->data);
-}
-
-static int parse_name(struct context *ctx, struct str value)
-{
-    return take_text(ctx, "name", value, BOUND_NAME_BYTES, &ctx->report->name);
-}
-
-static int parse_description(struct context *ctx, struct str value)
-{
-    return take_text(ctx, "description", value, BOUND_ERROR_BYTES, &ctx->report->description);
-}
-
-static int parse_database_state(struct context *ctx, struct str value)
-{
-    return take_json(ctx, "database_state", value, BOUND_DATA_BYTES, &ctx->report->database_state);
-}
-
-static int parse_file_state(struct context *ctx, struct str value)
-{
-    return take_json(ctx, "file_state", value, BOUND_DATA_BYTES, &ctx->report->file_state);
-}
-
-static int parse_level(struct context *ctx, struct str value)
-{
-    struct str word = STR_NONE;
-    int rc = take_text(ctx, "level", value, BOUND_NAME_BYTES, &word);
-
-    if (rc == 0 && !severity_parse(word, &ctx->report->level))
-        return wrong(ctx, "level", "DEBUG, INFO, WARN, ERROR or FATAL");
-    return rc;
-}
-
-static int parse_message(struct context *ctx, struct str value)
-{
-    return take_text(ctx, "message", value, SIZE_MAX, &ctx->report->message); /* cut, not refused */
-}
-
-static int parse_context(struct context *ctx, struct str value)
-{
-    return take_object(ctx, "context", value, BOUND_METADATA_BYTES, &ctx->report->context);
-}
-
-static int parse_delay(struct context *ctx, struct str value)
-{
-    if (json_kind(value) != JSON_NUMBER || !json_int64(value, &ctx->report->delay_ms) ||
-        ctx->report->delay_ms < 0 || ctx->report->delay_ms > BOUND_DELAY_MS)
-        return wrong(ctx, "delay_ms", "a whole number of milliseconds, at most ten years");
-    return 0;
-}
-
-static int parse_wait_children(struct context *ctx, struct str value)
-{
-    return take_bool(ctx, "wait_children", value, &ctx->report->wait_children);
-}
-
-static int parse_error(struct context *ctx, struct str value)
-{
-    return take_text(ctx, "error", value, SIZE_MAX, &ctx->report->error); /* cut, not refused */
-}
-
-static int parse_details(struct context *ctx, struct str value)
-{
-    return take_json(ctx, "details", value, BOUND_METADATA_BYTES, &ctx->report->details);
-}
-
-static int parse_retryable(struct context *ctx, struct str value)
-{
-    return take_bool(ctx, "retryable", value, &ctx->report->retryable);
-}
-
 /* ---- the keys of a line ---- */
 
-static int parse_checkpoint(struct context *ctx, struct str value)
+static int take_checkpoint(struct context *ctx, const struct field *line, struct str value)
 {
     static const struct field fields[] = {
-        {"name", parse_name, 0, false},
-        {"progress", parse_progress, 0, false},
-        {"description", parse_description, 0, false},
-        {"data", parse_data, 0, false},
-        {"database_state", parse_database_state, 0, false},
-        {"file_state", parse_file_state, 0, false},
-        {NULL, NULL, 0, false},
+        {"name", take_text, AT(name), BOUND_NAME_BYTES, 0, false},
+        {"progress", take_progress, 0, 0, 0, false},
+        {"description", take_text, AT(description), BOUND_ERROR_BYTES, 0, false},
+        {"data", take_json, AT(data), BOUND_DATA_BYTES, 0, false},
+        {"database_state", take_json, AT(database_state), BOUND_DATA_BYTES, 0, false},
+        {"file_state", take_json, AT(file_state), BOUND_DATA_BYTES, 0, false},
+        {NULL, NULL, 0, 0, 0, false},
     };
-    int rc = take_members(ctx, "checkpoint", value, fields);
 
-    if (rc == 0 && str_empty(ctx->report->name))
+    TRY(take_members(ctx, line->key, value, fields));
+    if (str_empty(ctx->report->name))
         return err_set_field(ctx->err, ERR_INVALID, "name",
                              "The control line's 'checkpoint' needs a 'name'.");
-    return rc;
+    return 0;
 }
 
-static int parse_log(struct context *ctx, struct str value)
+/* Messages and errors are cut, not refused. */
+static int take_log(struct context *ctx, const struct field *line, struct str value)
 {
     static const struct field fields[] = {
-        {"level", parse_level, 0, false},
-        {"message", parse_message, 0, false},
-        {"context", parse_context, 0, false},
-        {NULL, NULL, 0, false},
+        {"message", take_text, AT(message), SIZE_MAX, 0, false},
+        {"level", take_level, 0, 0, 0, false},
+        {"context", take_object, AT(context), BOUND_METADATA_BYTES, 0, false},
+        {NULL, NULL, 0, 0, 0, false},
     };
 
     if (json_kind(value) == JSON_STRING)
-        return parse_message(ctx, value);
-    TRY(take_members(ctx, "log", value, fields));
+        return take_text(ctx, &fields[0], value);
+    TRY(take_members(ctx, line->key, value, fields));
     if (!ctx->report->message.data)
         return err_set_field(ctx->err, ERR_INVALID, "message",
                              "The control line's 'log' needs a 'message'.");
     return 0;
 }
 
-static int parse_result(struct context *ctx, struct str value)
-{
-    return take_json(ctx, "result", value, BOUND_RESULT_BYTES, &ctx->report->result);
-}
-
-static int parse_continue(struct context *ctx, struct str value)
+static int take_continue(struct context *ctx, const struct field *line, struct str value)
 {
     static const struct field fields[] = {
-        {"data", parse_data, 0, false},
-        {"delay_ms", parse_delay, 0, false},
-        {"wait_children", parse_wait_children, 0, false},
-        {NULL, NULL, 0, false},
+        {"data", take_json, AT(data), BOUND_DATA_BYTES, 0, false},
+        {"delay_ms", take_delay, 0, 0, 0, false},
+        {"wait_children", take_bool, AT(wait_children), 0, 0, false},
+        {NULL, NULL, 0, 0, 0, false},
     };
 
-    return take_members(ctx, "continue", value, fields);
+    return take_members(ctx, line->key, value, fields);
 }
 
-static int parse_fail(struct context *ctx, struct str value)
+static int take_fail(struct context *ctx, const struct field *line, struct str value)
 {
     static const struct field fields[] = {
-        {"error", parse_error, 0, false},
-        {"details", parse_details, 0, false},
-        {"retryable", parse_retryable, 0, false},
-        {NULL, NULL, 0, false},
+        {"error", take_text, AT(error), SIZE_MAX, 0, false},
+        {"details", take_json, AT(details), BOUND_METADATA_BYTES, 0, false},
+        {"retryable", take_bool, AT(retryable), 0, 0, false},
+        {NULL, NULL, 0, 0, 0, false},
     };
 
     if (json_kind(value) == JSON_STRING)
-        return parse_error(ctx, value);
-    return take_members(ctx, "fail", value, fields);
+        return take_text(ctx, &fields[0], value);
+    return take_members(ctx, line->key, value, fields);
 }
 
-static int parse_partial(struct context *ctx, struct str value)
-{
-    return take_json(ctx, "partial", value, BOUND_RESULT_BYTES, &ctx->report->result);
-}
-
-static int parse_spawn(struct context *ctx, struct str value)
+static int take_spawn(struct context *ctx, const struct field *line, struct str value)
 {
     struct json_iter iter;
     struct str element;
     size_t count = 0;
 
     if (json_kind(value) != JSON_ARRAY)
-        return wrong(ctx, "spawn", "an array of task objects");
+        return wrong(ctx, line->key, "an array of task objects");
     json_begin(value, &iter);
     while (json_next_element(&iter, &element)) {
         if (json_kind(element) != JSON_OBJECT)
-            return wrong(ctx, "spawn", "an array of task objects");
+            return wrong(ctx, line->key, "an array of task objects");
         if (++count > BOUND_ARRAY)
             return err_set_field(ctx->err, ERR_TOO_LARGE, "spawn",
                                  "The control line's 'spawn' may hold at most %d tasks.",
@@ -298,18 +227,18 @@ static int parse_spawn(struct context *ctx, struct str value)
 }
 
 static const struct field line_fields[] = {
-    {"progress", parse_progress, REPORT_PROGRESS, false},
-    {"state", parse_state, REPORT_PROGRESS, false},
-    {"metadata", parse_metadata, REPORT_PROGRESS, false},
-    {"detail", parse_detail, REPORT_PROGRESS, false},
-    {"data", parse_data, REPORT_PROGRESS, true},
-    {"checkpoint", parse_checkpoint, REPORT_CHECKPOINT, true},
-    {"log", parse_log, REPORT_LOG, true},
-    {"result", parse_result, REPORT_COMPLETE, true},
-    {"continue", parse_continue, REPORT_CONTINUE, true},
-    {"fail", parse_fail, REPORT_FAIL, true},
-    {"partial", parse_partial, REPORT_PARTIAL, true},
-    {"spawn", parse_spawn, REPORT_SPAWN, true},
+    {"progress", take_progress, 0, 0, REPORT_PROGRESS, false},
+    {"state", take_text, AT(state), BOUND_NAME_BYTES, REPORT_PROGRESS, false},
+    {"metadata", take_object, AT(metadata), BOUND_METADATA_BYTES, REPORT_PROGRESS, false},
+    {"detail", take_json, AT(detail), BOUND_METADATA_BYTES, REPORT_PROGRESS, false},
+    {"data", take_json, AT(data), BOUND_DATA_BYTES, REPORT_PROGRESS, true},
+    {"checkpoint", take_checkpoint, 0, 0, REPORT_CHECKPOINT, true},
+    {"log", take_log, 0, 0, REPORT_LOG, true},
+    {"result", take_json, AT(result), BOUND_RESULT_BYTES, REPORT_COMPLETE, true},
+    {"continue", take_continue, 0, 0, REPORT_CONTINUE, true},
+    {"fail", take_fail, 0, 0, REPORT_FAIL, true},
+    {"partial", take_json, AT(result), BOUND_RESULT_BYTES, REPORT_PARTIAL, true},
+    {"spawn", take_spawn, 0, 0, REPORT_SPAWN, true},
 };
 
 static const struct field *find_line_field(struct str key)
@@ -340,7 +269,7 @@ static int parse_object(struct context *ctx, struct str object)
             return err_set_field(ctx->err, ERR_INVALID, field->key,
                                  "A control line's '%s' must stand alone; write one line each.",
                                  field->key);
-        TRY(field->parse(ctx, member.value));
+        TRY(field->take(ctx, field, member.value));
     }
     return 0;
 }
