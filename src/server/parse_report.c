@@ -7,59 +7,14 @@
 #include "core/bounds.h"
 #include "server/body.h"
 
-#define MEMORY_TEXT "there is not enough memory; try again"
 #define POOL_SIZE_MAX 100000 /* slots of one worker: more is a mistake */
-
-enum field_kind { FIELD_ID, FIELD_OP, FIELD_LEVEL, FIELD_INT, FIELD_TEXT, FIELD_JSON,
-                  FIELD_OBJECT, FIELD_ARRAY, FIELD_BOOL };
-
-#define OP(op) (1u << REPORT_##op)
-#define ALL_OPS ((1u << REPORT_OP_COUNT) - 1)
-#define AT(member) offsetof(struct report, member)
-
-static const struct report_field {
-    const char *name;
-    enum field_kind kind;
-    unsigned ops;      /* that take it */
-    unsigned required; /* that need it */
-    size_t offset;
-    int64_t min, max;
-} report_fields[] = {
-    {"task_id", FIELD_ID, ALL_OPS, ALL_OPS, AT(task_id), 0, 0},
-    {"lease_token", FIELD_INT, ALL_OPS, ALL_OPS, AT(lease_token), 0, INT64_MAX},
-    {"op", FIELD_OP, ALL_OPS, ALL_OPS, AT(op), 0, 0},
-    {"seq", FIELD_INT, ALL_OPS, 0, AT(seq), 1, INT64_MAX},
-    {"result", FIELD_JSON, OP(COMPLETE) | OP(PARTIAL), 0, AT(result), 0, 0},
-    {"progress", FIELD_INT, OP(PROGRESS) | OP(CHECKPOINT), 0, AT(progress), 0, 100},
-    {"state", FIELD_TEXT, OP(PROGRESS), 0, AT(state), 0, 0},
-    {"data", FIELD_JSON, OP(PROGRESS) | OP(CHECKPOINT) | OP(CONTINUE), 0, AT(data), 0, 0},
-    {"metadata", FIELD_OBJECT, OP(PROGRESS), 0, AT(metadata), 0, 0},
-    {"detail", FIELD_JSON, OP(PROGRESS), 0, AT(detail), 0, 0},
-    {"name", FIELD_TEXT, OP(CHECKPOINT), OP(CHECKPOINT), AT(name), 0, 0},
-    {"description", FIELD_TEXT, OP(CHECKPOINT), 0, AT(description), 0, 0},
-    {"database_state", FIELD_JSON, OP(CHECKPOINT), 0, AT(database_state), 0, 0},
-    {"file_state", FIELD_JSON, OP(CHECKPOINT), 0, AT(file_state), 0, 0},
-    {"level", FIELD_LEVEL, OP(LOG), 0, AT(level), 0, 0},
-    {"message", FIELD_TEXT, OP(LOG), OP(LOG), AT(message), 0, 0},
-    {"context", FIELD_JSON, OP(LOG), 0, AT(context), 0, 0},
-    {"tasks", FIELD_ARRAY, OP(SPAWN), OP(SPAWN), AT(tasks), 0, 0},
-    {"delay_ms", FIELD_INT, OP(CONTINUE), 0, AT(delay_ms), 0, BOUND_DELAY_MS},
-    {"wait_children", FIELD_BOOL, OP(CONTINUE), 0, AT(wait_children), 0, 0},
-    {"error", FIELD_TEXT, OP(FAIL), 0, AT(error), 0, 0},
-    {"details", FIELD_JSON, OP(FAIL), 0, AT(details), 0, 0},
-    {"retryable", FIELD_BOOL, OP(FAIL), 0, AT(retryable), 0, 0},
-    {"timed_out", FIELD_BOOL, OP(FAIL), 0, AT(timed_out), 0, 0},
-    {"reason", FIELD_TEXT, OP(RELEASE), 0, AT(reason), 0, 0},
-};
-#define FIELDS_COUNT (sizeof report_fields / sizeof report_fields[0])
-#define FIELD_OP_INDEX 2
 
 static int wrong(struct err *err, const struct report_field *field, const char *what)
 {
     return err_set_field(err, ERR_INVALID, field->name, "'%s' must be %s", field->name, what);
 }
 
-static int collect(struct str element, struct str values[FIELDS_COUNT], struct err *err)
+static int collect(struct str element, struct str values[REPORT_FIELDS], struct err *err)
 {
     struct json_member member;
     struct json_iter iter;
@@ -69,10 +24,10 @@ static int collect(struct str element, struct str values[FIELDS_COUNT], struct e
         return err_set(err, ERR_INVALID, "an element must be an object");
     json_begin(element, &iter);
     while (json_next_member(&iter, &member)) {
-        for (i = 0; i < FIELDS_COUNT; i++)
+        for (i = 0; i < REPORT_FIELDS; i++)
             if (json_key_is(member.key, str_of(report_fields[i].name)))
                 break;
-        if (i == FIELDS_COUNT)
+        if (i == REPORT_FIELDS)
             return err_set(err, ERR_INVALID, "there is no field '%.*s' here",
                            (int)(member.key.len < 80 ? member.key.len : 80), member.key.data);
         if (json_kind(member.value) != JSON_NULL)
@@ -87,7 +42,7 @@ static int take_text(const struct report_field *field, struct str value, struct 
     if (json_kind(value) != JSON_STRING)
         return wrong(err, field, "a text");
     *out = json_string(value, arena);
-    return out->data ? 0 : err_set(err, ERR_MEMORY, MEMORY_TEXT);
+    return out->data ? 0 : err_no_memory(err);
 }
 
 static int take_word(const struct report_field *field, struct str value, struct arena *arena,
@@ -97,11 +52,11 @@ static int take_word(const struct report_field *field, struct str value, struct 
 
     if (json_kind(value) == JSON_STRING)
         text = json_string(value, arena);
-    if (field->kind == FIELD_ID && text.data && uuid_parse(text, at))
+    if (field->kind == REPORT_IS_ID && text.data && uuid_parse(text, at))
         return 0;
-    if (field->kind == FIELD_LEVEL && text.data && severity_parse(text, at))
+    if (field->kind == REPORT_IS_LEVEL && text.data && severity_parse(text, at))
         return 0;
-    return wrong(err, field, field->kind == FIELD_ID ? "the id of a task"
+    return wrong(err, field, field->kind == REPORT_IS_ID ? "the id of a task"
                                                      : "DEBUG, INFO, WARN, ERROR or FATAL");
 }
 
@@ -122,29 +77,29 @@ static int take(const struct report_field *field, struct str value, struct arena
     enum json_kind kind = json_kind(value);
 
     switch (field->kind) {
-    case FIELD_ID:
-    case FIELD_LEVEL:
+    case REPORT_IS_ID:
+    case REPORT_IS_LEVEL:
         return take_word(field, value, arena, at, err);
-    case FIELD_INT:
+    case REPORT_IS_INT:
         return take_int(field, value, at, err);
-    case FIELD_TEXT:
+    case REPORT_IS_TEXT:
         return take_text(field, value, arena, at, err);
-    case FIELD_BOOL:
+    case REPORT_IS_BOOL:
         *(bool *)at = kind == JSON_TRUE;
         return kind == JSON_TRUE || kind == JSON_FALSE ? 0 : wrong(err, field, "true or false");
-    case FIELD_OBJECT:
+    case REPORT_IS_OBJECT:
         if (kind != JSON_OBJECT)
             return wrong(err, field, "an object");
         break;
-    case FIELD_ARRAY:
+    case REPORT_IS_ARRAY:
         if (kind != JSON_ARRAY)
             return wrong(err, field, "an array of tasks");
         break;
-    case FIELD_JSON:
-    case FIELD_OP:
+    case REPORT_IS_JSON:
+    case REPORT_IS_OP:
         break;
     }
-    if (field->kind != FIELD_OP)
+    if (field->kind != REPORT_IS_OP)
         *(struct str *)at = value;
     return 0;
 }
@@ -164,15 +119,15 @@ static int take_op(struct str value, struct arena *arena, enum report_op *op, st
 static int parse_element(struct str element, struct arena *arena, struct report *report,
                          struct str *task_id, struct err *err)
 {
-    struct str values[FIELDS_COUNT] = {{NULL, 0}};
+    struct str values[REPORT_FIELDS] = {{NULL, 0}};
     int rc = collect(element, values, err);
 
     *report = (struct report){.progress = -1, .delay_ms = -1, .retryable = true,
                               .level = SEVERITY_INFO};
-    *task_id = values[0]; /* known also where another member is wrong */
+    *task_id = values[REPORT_FIELD_TASK]; /* known also where another member is wrong */
     TRY(rc);
-    TRY(take_op(values[FIELD_OP_INDEX], arena, &report->op, err));
-    for (size_t i = 0; i < FIELDS_COUNT; i++) {
+    TRY(take_op(values[REPORT_FIELD_OP], arena, &report->op, err));
+    for (size_t i = 0; i < REPORT_FIELDS; i++) {
         const struct report_field *field = &report_fields[i];
 
         if (values[i].data && !(field->ops & 1u << report->op))
@@ -191,7 +146,7 @@ static int note_bad(struct report_item *item, const struct err *cause, struct ar
 {
     item->bad = arena_alloc(arena, sizeof *item->bad);
     if (!item->bad || cause->code == ERR_MEMORY)
-        return err_set(err, ERR_MEMORY, MEMORY_TEXT);
+        return err_no_memory(err);
     item->bad->code = cause->code;
     snprintf(item->bad->message, sizeof item->bad->message, "%.*s",
              (int)sizeof item->bad->message - 1, cause->text);
@@ -205,30 +160,26 @@ int parse_reports(struct str body, struct arena *arena, struct report_batch *bat
     struct json_iter iter;
     struct err cause;
     size_t count;
-    int rc = json_check(body, &array, err);
 
     *batch = (struct report_batch){0};
-    if (rc < 0)
-        return rc;
+    TRY(json_check(body, &array, err));
     if (json_kind(array) != JSON_ARRAY)
         return err_set(err, ERR_INVALID, "the body must be an array of reports");
     count = json_count(array);
     if (count > BOUND_REPORT_ELEMENTS)
         return err_set(err, ERR_TOO_LARGE, "more than %d reports; send them in several requests",
                        BOUND_REPORT_ELEMENTS);
-    batch->reports = arena_alloc_array(arena, count + 1, sizeof *batch->reports);
-    batch->items = arena_alloc_array(arena, count + 1, sizeof *batch->items);
-    if (!batch->reports || !batch->items)
-        return err_set(err, ERR_MEMORY, MEMORY_TEXT);
+    batch->reports = TRY_MEMORY(arena_alloc_array(arena, count + 1, sizeof *batch->reports));
+    batch->items = TRY_MEMORY(arena_alloc_array(arena, count + 1, sizeof *batch->items));
     json_begin(array, &iter);
     while (json_next_element(&iter, &element)) {
         struct report_item *item = &batch->items[batch->items_count++];
 
-        rc = parse_element(element, arena, &batch->reports[batch->count], &item->task_id, &cause);
-        if (rc == 0)
+        if (parse_element(element, arena, &batch->reports[batch->count], &item->task_id,
+                          &cause) == 0)
             batch->count++;
-        else if (note_bad(item, &cause, arena, err) < 0)
-            return -(int)err->code;
+        else
+            TRY(note_bad(item, &cause, arena, err));
     }
     return 0;
 }
@@ -264,12 +215,11 @@ int parse_heartbeat(struct str body, struct arena *arena, struct heartbeat_reque
     struct str object, element;
     struct json_iter iter;
     size_t count;
-    int rc = check_object(body, &object, err);
 
-    if (rc == 0)
-        rc = body_parse(object, &tasks, 1, err);
-    if (rc < 0 || !tasks.value.data)
-        return rc;
+    TRY(check_object(body, &object, err));
+    TRY(body_parse(object, &tasks, 1, err));
+    if (!tasks.value.data)
+        return 0;
     if (json_kind(tasks.value) != JSON_ARRAY)
         return err_set_field(err, ERR_INVALID, "tasks", "'tasks' must be an array");
     count = json_count(tasks.value);
@@ -278,15 +228,12 @@ int parse_heartbeat(struct str body, struct arena *arena, struct heartbeat_reque
                              BOUND_REPORT_ELEMENTS);
     request->task_ids = arena_alloc_array(arena, count + 1, sizeof *request->task_ids);
     request->lease_tokens = arena_alloc_array(arena, count + 1, sizeof *request->lease_tokens);
-    if (!request->task_ids || !request->lease_tokens)
-        return err_set(err, ERR_MEMORY, MEMORY_TEXT);
+    TRY_MEMORY(request->task_ids && request->lease_tokens);
     json_begin(tasks.value, &iter);
     while (json_next_element(&iter, &element)) {
         uint32_t i = request->count++;
 
-        rc = parse_held(element, i, arena, &request->task_ids[i], &request->lease_tokens[i], err);
-        if (rc < 0)
-            return rc;
+        TRY(parse_held(element, i, arena, &request->task_ids[i], &request->lease_tokens[i], err));
     }
     return 0;
 }

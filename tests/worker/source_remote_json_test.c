@@ -98,6 +98,11 @@ static void a_report_with_every_field_arrives_as_it_was(void **state)
     sent.tasks = STR("[{\"type\":\"a\"}]");
     got = over_the_wire(&sent, &arena);
     assert_true(str_eq(got.tasks, sent.tasks));
+
+    sent = report_of(REPORT_RELEASE); /* whose type it has no handler for */
+    sent.reason = STR(REPORT_REASON_NO_HANDLER);
+    got = over_the_wire(&sent, &arena);
+    assert_true(str_eq(got.reason, sent.reason));
     arena_deinit(&arena);
 }
 

@@ -70,6 +70,33 @@ struct report {
     struct str reason;         /* release: REPORT_REASON_NO_HANDLER or absent */
 };
 
+enum report_field_kind {
+    REPORT_IS_ID,
+    REPORT_IS_OP,
+    REPORT_IS_LEVEL,
+    REPORT_IS_INT,  /* less than `min` = absent */
+    REPORT_IS_TEXT,
+    REPORT_IS_JSON,
+    REPORT_IS_OBJECT,
+    REPORT_IS_ARRAY,
+    REPORT_IS_BOOL
+};
+
+/* The fields of an element, as workers send them and as the API takes them. */
+struct report_field {
+    const char *name;
+    enum report_field_kind kind;
+    unsigned ops;      /* that take it */
+    unsigned required; /* that need it */
+    size_t offset;
+    int64_t min, max;
+};
+
+#define REPORT_FIELDS 25
+#define REPORT_FIELD_TASK 0
+#define REPORT_FIELD_OP 2
+extern const struct report_field report_fields[REPORT_FIELDS];
+
 /* A release by a worker that cannot run the type: it does not get the type again at once. */
 #define REPORT_REASON_NO_HANDLER "no_handler"
 

@@ -1,19 +1,13 @@
 /* Bodies of the worker's routes. Written straight into a buffer, read by slicing. */
 #include "worker/sources/source_remote_json.h"
 
-
 /* ---- writing ---- */
-
-static void member_begin(struct buf *out, const char *key)
-{
-    json_write_key(out, key);
-}
 
 static void put_text(struct buf *out, const char *key, struct str text)
 {
     if (!text.data)
         return;
-    member_begin(out, key);
+    json_write_key(out, key);
     json_write_string(out, text);
 }
 
@@ -21,19 +15,19 @@ static void put_json(struct buf *out, const char *key, struct str json)
 {
     if (!json.data)
         return;
-    member_begin(out, key);
+    json_write_key(out, key);
     buf_str(out, json);
 }
 
 static void put_int(struct buf *out, const char *key, int64_t value)
 {
-    member_begin(out, key);
+    json_write_key(out, key);
     buf_int(out, value);
 }
 
 static void put_bool(struct buf *out, const char *key, bool value)
 {
-    member_begin(out, key);
+    json_write_key(out, key);
     buf_text(out, value ? "true" : "false");
 }
 
@@ -59,7 +53,7 @@ static void put_strings(struct buf *out, const char *key, const struct str *text
 {
     if (!texts)
         return;
-    member_begin(out, key);
+    json_write_key(out, key);
     remote_write_strings(out, texts, count);
 }
 
@@ -87,85 +81,48 @@ void remote_write_claim(struct buf *out, struct str queues, struct str types, ui
     buf_byte(out, '}');
 }
 
-static void write_progress(struct buf *out, const struct report *report)
+static void put_field(struct buf *out, const struct report_field *field,
+                      const struct report *report)
 {
-    if (report->progress >= 0)
-        put_int(out, "progress", report->progress);
-    put_text(out, "state", report->state);
-    put_json(out, "data", report->data);
-    put_json(out, "metadata", report->metadata);
-    put_json(out, "detail", report->detail);
-}
+    const void *at = (const char *)report + field->offset;
 
-static void write_checkpoint(struct buf *out, const struct report *report)
-{
-    put_text(out, "name", report->name);
-    if (report->progress >= 0)
-        put_int(out, "progress", report->progress);
-    put_text(out, "description", report->description);
-    put_json(out, "data", report->data);
-    put_json(out, "database_state", report->database_state);
-    put_json(out, "file_state", report->file_state);
-}
-
-static void write_log(struct buf *out, const struct report *report)
-{
-    put_text(out, "level", str_of(severity_word(report->level)));
-    put_text(out, "message", report->message);
-    put_json(out, "context", report->context);
-}
-
-static void write_spawn(struct buf *out, const struct report *report)
-{
-    put_json(out, "tasks", report->tasks);
-}
-
-static void write_result(struct buf *out, const struct report *report)
-{
-    put_json(out, "result", report->result);
-}
-
-static void write_continue(struct buf *out, const struct report *report)
-{
-    put_json(out, "data", report->data);
-    if (report->delay_ms >= 0)
-        put_int(out, "delay_ms", report->delay_ms);
-    if (report->wait_children)
-        put_bool(out, "wait_children", true);
-}
-
-static void write_fail(struct buf *out, const struct report *report)
-{
-    put_text(out, "error", report->error);
-    put_json(out, "details", report->details);
-    put_bool(out, "retryable", report->retryable);
-    if (report->timed_out)
-        put_bool(out, "timed_out", true);
-    put_text(out, "reason", report->reason);
+    switch (field->kind) {
+    case REPORT_IS_ID:
+        put_uuid(out, field->name, at);
+        break;
+    case REPORT_IS_OP:
+        put_text(out, field->name, str_of(report_op_word(report->op)));
+        break;
+    case REPORT_IS_LEVEL:
+        put_text(out, field->name, str_of(severity_word(report->level)));
+        break;
+    case REPORT_IS_INT:
+        if (*(const int64_t *)at >= field->min)
+            put_int(out, field->name, *(const int64_t *)at);
+        break;
+    case REPORT_IS_BOOL:
+        put_bool(out, field->name, *(const bool *)at);
+        break;
+    case REPORT_IS_TEXT:
+        put_text(out, field->name, *(const struct str *)at);
+        break;
+    case REPORT_IS_JSON:
+    case REPORT_IS_OBJECT:
+    case REPORT_IS_ARRAY:
+        put_json(out, field->name, *(const struct str *)at);
+        break;
+    }
 }
 
 void remote_write_reports(struct buf *out, const struct report *reports, uint32_t count)
 {
-    static void (*const writers[REPORT_OP_COUNT])(struct buf *, const struct report *) = {
-        [REPORT_PROGRESS] = write_progress, [REPORT_CHECKPOINT] = write_checkpoint,
-        [REPORT_LOG] = write_log,           [REPORT_SPAWN] = write_spawn,
-        [REPORT_COMPLETE] = write_result,   [REPORT_CONTINUE] = write_continue,
-        [REPORT_FAIL] = write_fail,         [REPORT_PARTIAL] = write_result,
-    };
-
     buf_byte(out, '[');
     for (uint32_t i = 0; i < count; i++) {
-        const struct report *report = &reports[i];
-
         json_comma(out);
         buf_byte(out, '{');
-        put_uuid(out, "task_id", &report->task_id);
-        put_int(out, "lease_token", report->lease_token);
-        if (report->seq)
-            put_int(out, "seq", report->seq);
-        put_text(out, "op", str_of(report_op_word(report->op)));
-        if (writers[report->op])
-            writers[report->op](out, report);
+        for (size_t f = 0; f < REPORT_FIELDS; f++)
+            if (report_fields[f].ops & 1u << reports[i].op)
+                put_field(out, &report_fields[f], &reports[i]);
         buf_byte(out, '}');
     }
     buf_byte(out, ']');
