@@ -56,6 +56,21 @@ static void bash_choices(struct call *call, const struct command *command, struc
     }
 }
 
+/* Cases of a shell: for the path of each command, what is done. */
+static void put_paths(FILE *file, const char *action)
+{
+    for (uint32_t i = 0; command_root.subcommands[i]; i++) {
+        const struct command *command = command_root.subcommands[i];
+
+        if (command->hidden)
+            continue;
+        fprintf(file, "    '%s'", command->name);
+        for (uint32_t j = 0; command->subcommands && command->subcommands[j]; j++)
+            fprintf(file, "|'%s %s'", command->name, command->subcommands[j]->name);
+        fprintf(file, ") %s ;;\n", action);
+    }
+}
+
 /* Words up to the cursor that are commands make the path; flags come from its line. */
 static void print_bash(struct call *call)
 {
@@ -69,16 +84,7 @@ static void print_bash(struct call *call)
           "    word=${COMP_WORDS[i]}\n"
           "    [[ $word == -* ]] && break\n"
           "    case \"${path:+$path }$word\" in\n", file);
-    for (uint32_t i = 0; command_root.subcommands[i]; i++) {
-        const struct command *command = command_root.subcommands[i];
-
-        if (command->hidden)
-            continue;
-        fprintf(file, "    '%s'", command->name);
-        for (uint32_t j = 0; command->subcommands && command->subcommands[j]; j++)
-            fprintf(file, "|'%s %s'", command->name, command->subcommands[j]->name);
-        fputs(") path=\"${path:+$path }$word\" ;;\n", file);
-    }
+    put_paths(file, "path=\"${path:+$path }$word\"");
     fputs("    *) break ;;\n    esac\n  done\n  case \"$path $before\" in\n", file);
     each_command(call, &command_root, STR(""), bash_choices);
     fputs("    *' --payload'|*' --config'|*' --store'|*' --anchor'|*' --folder')\n"
@@ -157,17 +163,7 @@ static void print_zsh(struct call *call)
           "  local -a names\n"
           "  for ((i = 2; i < CURRENT; i++)); do\n"
           "    case \"${commandpath:+$commandpath }${words[i]}\" in\n", file);
-    for (uint32_t i = 0; command_root.subcommands[i]; i++) {
-        const struct command *command = command_root.subcommands[i];
-
-        if (command->hidden)
-            continue;
-        fprintf(file, "    '%s'", command->name);
-        for (uint32_t j = 0; command->subcommands && command->subcommands[j]; j++)
-            fprintf(file, "|'%s %s'", command->name, command->subcommands[j]->name);
-        fputs(") commandpath=\"${commandpath:+$commandpath }${words[i]}\"; (( depth++ )) ;;\n",
-              file);
-    }
+    put_paths(file, "commandpath=\"${commandpath:+$commandpath }${words[i]}\"; (( depth++ ))");
     fputs("    *) break ;;\n    esac\n  done\n  case \"$commandpath\" in\n", file);
     each_command(call, &command_root, STR(""), zsh_case);
     fputs("  esac\n}\n_perdura \"$@\"\n", file);

@@ -146,19 +146,6 @@ static int write_body(struct call *call, struct buf *body)
     return 0;
 }
 
-static int wait_for(struct call *call, struct client *client, struct str id)
-{
-    struct str task = STR_NONE;
-    bool json = call_given(call, "json");
-
-    if (!json) {
-        terminal_line(&call->out, COLOUR_NONE, id);
-        fflush(call->out.file); /* known even when the waiting is interrupted */
-    }
-    TRY(task_wait(client, id, call_duration_ms(call, "wait-timeout", -1), &task));
-    return task_wait_print(client, id, task, json);
-}
-
 /* What depends on a task that failed has ended before it could run. */
 static void note_ended(struct call *call, struct str task, struct str id)
 {
@@ -196,33 +183,24 @@ static int print_task(struct call *call, struct str task, struct str id)
 
 static int run(struct call *call)
 {
-    struct client client = {0};
+    CLIENT_AUTO struct client client = {0};
     BUF_AUTO struct buf body = BUF_INIT(BODY_BYTES_MAX);
     struct str task = STR_NONE;
     struct str id;
-    int rc;
 
     if (call_given(call, "delay") && call_given(call, "at"))
         return err_set(&call->err, ERR_USAGE, "--delay and --at both set the start; give one of "
                        "them");
-    rc = check_arguments(call);
-    if (rc == 0)
-        rc = write_body(call, &body);
-    if (rc == 0)
-        rc = client_open(&client, call);
-    if (rc == 0)
-        rc = client_call(&client, "POST", STR("/v1/tasks"), buf_view(&body), CLIENT_TIMEOUT_MS,
-                         &task);
-    if (rc < 0)
-        goto out;
+    TRY(check_arguments(call));
+    TRY(write_body(call, &body));
+    TRY(client_open(&client, call));
+    TRY(client_call(&client, "POST", STR("/v1/tasks"), buf_view(&body), CLIENT_TIMEOUT_MS, &task));
     id = task.data ? view_member(call, task, "id") : STR_NONE;
     if (!id.data)
-        rc = err_set(&call->err, ERR_IO, "the server's answer names no task id");
-    else
-        rc = call_given(call, "wait") ? wait_for(call, &client, id) : print_task(call, task, id);
-out:
-    client_close(&client);
-    return rc;
+        return err_set(&call->err, ERR_IO, "the server's answer names no task id");
+    if (call_given(call, "wait"))
+        return task_wait_and_print(&client, id, call_duration_ms(call, "wait-timeout", -1));
+    return print_task(call, task, id);
 }
 
 const struct command command_enqueue = {

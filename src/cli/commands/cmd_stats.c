@@ -131,8 +131,7 @@ static void show_queues(struct call *call, struct str stats, struct str history)
     buf_byte(&out, ']');
     if (!out.failed) {
         terminal_line(&call->out, COLOUR_BOLD, STR("Queues: now, and the last 15 minutes"));
-        view_table(call, buf_view(&out), queue_columns,
-                   sizeof queue_columns / sizeof queue_columns[0]);
+        view_table(call, buf_view(&out), COLUMNS(queue_columns));
         terminal_line(&call->out, COLOUR_NONE, STR(""));
     }
 }
@@ -158,8 +157,7 @@ static void show_executions(struct call *call, struct str stats)
     buf_byte(&out, ']');
     if (!out.failed && out.len > 2) {
         terminal_line(&call->out, COLOUR_BOLD, STR("Executions that ended"));
-        view_table(call, buf_view(&out), execution_columns,
-                   sizeof execution_columns / sizeof execution_columns[0]);
+        view_table(call, buf_view(&out), COLUMNS(execution_columns));
         terminal_line(&call->out, COLOUR_NONE, STR(""));
     }
 }
@@ -188,8 +186,7 @@ static void show_rest(struct call *call, struct str stats)
 static void show(struct call *call, struct str stats, struct str history)
 {
     if (json_count(json_get(stats, STR("alerts"))) > 0) {
-        view_table(call, json_get(stats, STR("alerts")), alert_columns,
-                   sizeof alert_columns / sizeof alert_columns[0]);
+        view_table(call, json_get(stats, STR("alerts")), COLUMNS(alert_columns));
         terminal_line(&call->out, COLOUR_NONE, STR(""));
     }
     show_queues(call, stats, history);

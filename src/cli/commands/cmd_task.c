@@ -101,20 +101,13 @@ static const struct view_column list_columns[] = {
 static int fetch(struct call *call, const char *after, struct str *reply)
 {
     BUF_AUTO struct buf path = BUF_INIT(QUERY_BYTES_MAX);
-    struct client client = {0};
-    int rc = client_check_task_id(call, call->args[0]);
+    CLIENT_AUTO struct client client = {0};
 
-    if (rc == 0)
-        rc = client_open(&client, call);
-    if (rc < 0)
-        goto out;
+    TRY(client_check_task_id(call, call->args[0]));
+    TRY(client_open(&client, call));
     buf_str(&path, client_path(call, "/v1/tasks/", call->args[0], after));
-    rc = call_write_query(call, &path);
-    if (rc == 0)
-        rc = client_get(&client, buf_view(&path), reply);
-out:
-    client_close(&client);
-    return rc;
+    TRY(call_write_query(call, &path));
+    return client_get(&client, buf_view(&path), reply);
 }
 
 static int show_list(struct call *call, const char *after, const struct view_column *columns,

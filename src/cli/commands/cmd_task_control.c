@@ -84,13 +84,11 @@ static uint32_t control_pass(struct client *client, struct err *errs, uint32_t i
 static int control(struct call *call, uint32_t ids_count, const char *method, const char *verb,
                    struct str body)
 {
-    struct client client = {0};
+    CLIENT_AUTO struct client client = {0};
     struct err *errs = arena_alloc_array(&call->arena, ids_count, sizeof *errs);
     struct err *first = NULL;
-    int rc = errs ? client_open(&client, call) : err_no_memory(&call->err);
 
-    if (rc < 0)
-        goto out;
+    TRY(errs ? client_open(&client, call) : err_no_memory(&call->err));
     for (uint32_t i = 0; i < ids_count; i++)
         errs[i].code = ERR_TRANSITION; /* all are to be done */
     while (control_pass(&client, errs, ids_count, method, verb, body) > 0 &&
@@ -109,45 +107,20 @@ static int control(struct call *call, uint32_t ids_count, const char *method, co
         }
     }
     call->err = first ? *first : (struct err){0};
-    rc = first ? -(int)first->code : 0;
-out:
-    client_close(&client);
-    return rc;
+    return first ? -(int)first->code : 0;
 }
 
-static int control_all(struct call *call, const char *verb)
+/* The command's name is the verb. */
+static int run_control(struct call *call)
 {
     BUF_AUTO struct buf body = BUF_INIT(BODY_BYTES_MAX);
+    char verb[32];
 
+    snprintf(verb, sizeof verb, ":%s", call->command->name);
     buf_byte(&body, '{');
     TRY(call_write_fields(call, &body));
     buf_byte(&body, '}');
     return control(call, call->args_count, "POST", verb, buf_view(&body));
-}
-
-static int run_cancel(struct call *call)
-{
-    return control_all(call, ":cancel");
-}
-
-static int run_retry(struct call *call)
-{
-    return control_all(call, ":retry");
-}
-
-static int run_recover(struct call *call)
-{
-    return control_all(call, ":recover");
-}
-
-static int run_pause(struct call *call)
-{
-    return control_all(call, ":pause");
-}
-
-static int run_resume(struct call *call)
-{
-    return control_all(call, ":resume");
 }
 
 static int run_delete(struct call *call)
@@ -161,9 +134,8 @@ static int run_priority(struct call *call)
     BUF_AUTO struct buf body = BUF_INIT(BODY_BYTES_MAX);
     struct str text = call->args[1];
     int64_t number;
-    int rc = flag_check(&priority, text, &call->err);
 
-    if (rc < 0)
+    if (flag_check(&priority, text, &call->err) < 0)
         return err_set(&call->err, ERR_USAGE, "'" STR_FMT "' is not a priority; give a number from "
                        "-1000 to 1000, or low, medium, high, critical", STR_ARG(text));
     buf_text(&body, "{\"priority\":");
@@ -171,11 +143,9 @@ static int run_priority(struct call *call)
         buf_int(&body, number);
     else
         json_write_string(&body, text);
-    rc = call_write_fields(call, &body);
+    TRY(call_write_fields(call, &body));
     buf_byte(&body, '}');
-    if (rc == 0)
-        rc = control(call, 1, "POST", ":prioritize", buf_view(&body));
-    return rc;
+    return control(call, 1, "POST", ":prioritize", buf_view(&body));
 }
 
 static int run_update(struct call *call)
@@ -192,16 +162,16 @@ static int run_update(struct call *call)
     return control(call, call->args_count, "PATCH", "", buf_view(&body));
 }
 
-static const struct flag version_flags[] = {
-    {.name = "if-version", .type = FLAG_INT, .value = "N", .field = "if_version", .min = 0,
-     .max = INT64_MAX, .help = "only if the task still has this version"},
-    {0}};
+#define VERSION_FLAG                                                                             \
+    {.name = "if-version", .type = FLAG_INT, .value = "N", .field = "if_version", .min = 0,      \
+     .max = INT64_MAX, .help = "only if the task still has this version"}
+
+static const struct flag version_flags[] = {VERSION_FLAG, {0}};
 
 static const struct flag retry_flags[] = {
     {.name = "ignore-dependencies", .type = FLAG_BOOL, .field = "ignore_dependencies",
      .help = "run it even if its dependencies are not met"},
-    {.name = "if-version", .type = FLAG_INT, .value = "N", .field = "if_version", .min = 0,
-     .max = INT64_MAX, .help = "only if the task still has this version"},
+    VERSION_FLAG,
     {0}};
 
 static const struct flag recover_flags[] = {
@@ -209,8 +179,7 @@ static const struct flag recover_flags[] = {
      .choices = "resume_checkpoint|restart_clean|validate_only",
      .help = "continue from its checkpoint (the default), start from the beginning, or only note "
              "whether it could"},
-    {.name = "if-version", .type = FLAG_INT, .value = "N", .field = "if_version", .min = 0,
-     .max = INT64_MAX, .help = "only if the task still has this version"},
+    VERSION_FLAG,
     {0}};
 
 /* The editable texts of the list in core/task/task_fields.h. */
@@ -234,7 +203,7 @@ static const struct flag update_flags[] = {
         .name = #word, .summary = text, .arguments = "ID…", .details = explanation,      \
         .example = "perdura task " #word " " EXAMPLE_ID, .flags = its_flags,             \
         .groups = FLAGS_CLIENT | FLAGS_JSON, .args_min = 1, .args_max = COMMAND_ARGS_MAX, \
-        .run = run_##word}
+        .run = run_control}
 
 CONTROL(cancel, "Cancel tasks", "At once; a running handler is stopped.",
         version_flags);

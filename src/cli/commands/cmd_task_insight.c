@@ -65,19 +65,6 @@ static int write_body(struct call *call, struct buf *body)
     return 0;
 }
 
-static int wait_for(struct call *call, struct client *client, struct str id)
-{
-    struct str task = STR_NONE;
-    bool json = call_given(call, "json");
-
-    if (!json) {
-        terminal_line(&call->out, COLOUR_NONE, id);
-        fflush(call->out.file); /* known even when the waiting is interrupted */
-    }
-    TRY(task_wait(client, id, -1, &task));
-    return task_wait_print(client, id, task, json);
-}
-
 static int print_fork(struct call *call, struct client *client, struct str task)
 {
     struct str id = task.data ? view_member(call, task, "id") : STR_NONE;
@@ -85,7 +72,7 @@ static int print_fork(struct call *call, struct client *client, struct str task)
     if (!id.data)
         return err_set(&call->err, ERR_IO, "the server's answer names no task id");
     if (call_given(call, "wait"))
-        return wait_for(call, client, id);
+        return task_wait_and_print(client, id, -1);
     if (call_given(call, "json"))
         terminal_json(&call->out, task);
     else

@@ -16,8 +16,7 @@ static const struct view_column columns[] = {
 
 static int run(struct call *call)
 {
-    return listing_print_all(call, STR("/v1/workers?limit=1000"), columns,
-                             sizeof columns / sizeof columns[0]);
+    return listing_print_all(call, STR("/v1/workers?limit=1000"), COLUMNS(columns));
 }
 
 const struct command command_workers = {

@@ -334,3 +334,17 @@ int task_wait_print(struct client *client, struct str id, struct str task, bool 
                        "recovery run " STR_FMT "' continues it", STR_ARG(id), STR_ARG(id));
     return not_completed(client, id, status, why);
 }
+
+int task_wait_and_print(struct client *client, struct str id, int64_t timeout_ms)
+{
+    struct call *call = client->call;
+    bool json = call_given(call, "json");
+    struct str task = STR_NONE;
+
+    if (!json) {
+        terminal_line(&call->out, COLOUR_NONE, id);
+        fflush(call->out.file); /* known even when the waiting is interrupted */
+    }
+    TRY(task_wait(client, id, timeout_ms, &task));
+    return task_wait_print(client, id, task, json);
+}

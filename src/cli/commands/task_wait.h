@@ -17,5 +17,7 @@ struct str task_why_hint(struct call *call, struct str why);
 /* Prints what a wait brought: the whole task (json) or its result. A task that did not complete is
  * an error that says why. */
 int task_wait_print(struct client *client, struct str id, struct str task, bool json);
+/* Both, for a task that was made just now; its id is printed before. */
+int task_wait_and_print(struct client *client, struct str id, int64_t timeout_ms);
 
 #endif

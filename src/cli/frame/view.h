@@ -40,6 +40,9 @@ struct view_column {
     unsigned kind; /* enum view_kind, with VIEW_SPARE */
 };
 
+#define COUNT(array) (uint32_t)(sizeof(array) / sizeof(array)[0])
+#define COLUMNS(array) (array), COUNT(array)
+
 /* One row per element of items (an array of objects). */
 void view_table(struct call *call, struct str items, const struct view_column *columns,
                 uint32_t columns_count);

@@ -8,7 +8,6 @@
 #include "calendar/daytimes.h"
 
 #define THING_BODY_BYTES_MAX (8 * 1024 * 1024)
-#define COUNT(array) (uint32_t)(sizeof(array) / sizeof(array)[0])
 
 /* What there is, by the folder of the API it lies in, and how the commands about it differ. */
 struct thing {
@@ -27,8 +26,6 @@ struct thing {
     /* Its zone and times of day; false where this machine cannot tell the times. */
     bool (*times)(struct call *call, struct str object, struct str *zone, struct daytimes *times);
 };
-
-#define COLUMNS(array) (array), COUNT(array)
 
 extern const struct thing thing_category;
 extern const struct thing thing_job;
