@@ -204,9 +204,7 @@ static int check_key(struct checker *checker)
     if (!skip_byte(checker, '"'))
         return refuse(checker, "a key in quotes is expected");
     key = checker->at;
-    rc = check_string(checker, &escaped);
-    if (rc < 0)
-        return rc;
+    TRY(check_string(checker, &escaped));
     rc = json_keys_push(&checker->keys, key, (size_t)(checker->at - 1 - key), escaped);
     if (rc < 0)
         return refuse_memory(checker);

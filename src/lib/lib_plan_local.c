@@ -175,10 +175,9 @@ int lib_local_plan(struct pd *pd, const struct plan_call *call, struct arena *ar
                               .arena = arena,
                               .scratch = ARENA_INIT(REPLY_BYTES_MAX),
                               .out = BUF_INIT(REPLY_BYTES_MAX)};
-    int rc = lib_local_reader_take(pd, &plan.reader, err);
+    int rc;
 
-    if (rc < 0)
-        return rc;
+    TRY(lib_local_reader_take(pd, &plan.reader, err));
     rc = answer(&plan, err);
     lib_local_reader_give(pd, &plan.reader);
     if (rc == 0 && plan.out.failed)

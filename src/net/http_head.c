@@ -340,9 +340,7 @@ int http_head_parse(struct str head, const struct http_limits *limits,
     *request = (struct http_request){0};
     if (has_bare_cr(head))
         return err_set(err, ERR_MALFORMED, "a line of the request head has a bare CR");
-    rc = parse_request_line(next_line(&rest), limits, request, err);
-    if (rc < 0)
-        return rc;
+    TRY(parse_request_line(next_line(&rest), limits, request, err));
     request->headers = str_span(rest.data, rest.len - 2); /* without the empty line */
     rc = check_fields(request->headers, limits, &fields, err);
     if (rc == 0)

@@ -40,14 +40,11 @@ static int decode(struct str raw, bool plus_is_space, struct arena *arena, struc
 {
     char *text;
     size_t len = 0;
-    int rc;
 
     *out = raw.data ? raw : STR("");
     if (has_escapes(raw, plus_is_space)) {
         text = TRY_MEMORY(arena_alloc(arena, raw.len + 1));
-        rc = unescape(raw, plus_is_space, text, &len, err);
-        if (rc < 0)
-            return rc;
+        TRY(unescape(raw, plus_is_space, text, &len, err));
         *out = str_span(text, len);
     }
     if (!str_is_utf8(*out))
@@ -115,10 +112,7 @@ int url_query_next(struct url_query *query, struct arena *arena, struct str *nam
     if (equals) {
         size_t name_len = (size_t)(equals - piece.data);
 
-        rc = decode_parameter(str_span(equals + 1, piece.len - name_len - 1), arena, value,
-                              err);
-        if (rc < 0)
-            return rc;
+        TRY(decode_parameter(str_span(equals + 1, piece.len - name_len - 1), arena, value, err));
         piece.len = name_len;
     }
     rc = decode_parameter(piece, arena, name, err);

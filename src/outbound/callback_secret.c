@@ -26,9 +26,7 @@ int callback_secret_load(struct store *store, const struct settings *settings,
     *secret = settings->callbacks.secret;
     if (secret->data)
         return 0;
-    rc = store->verbs->begin(store, err);
-    if (rc < 0)
-        return rc;
+    TRY(store->verbs->begin(store, err));
     rc = load_or_make(store, arena, secret, err);
     if (rc == 0)
         rc = store->verbs->commit(store, err);

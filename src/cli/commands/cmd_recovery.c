@@ -77,26 +77,23 @@ static int run_validate(struct call *call)
     BUF_AUTO struct buf line = BUF_INIT(BODY_BYTES_MAX);
     struct str verdict = STR_NONE;
     struct str valid, reason;
-    int rc = post(call, "/v1/recovery/validate", &verdict);
+    bool is_valid;
 
-    if (rc < 0)
-        return rc;
+    TRY(post(call, "/v1/recovery/validate", &verdict));
     valid = json_get(verdict, STR("valid"));
+    is_valid = valid.data && json_kind(valid) == JSON_TRUE;
     reason = view_member(call, verdict, "reason");
     if (call_given(call, "json")) {
         terminal_json(&call->out, verdict);
     } else {
         buf_str(&line, call->args[0]);
-        buf_text(&line, valid.data && json_kind(valid) == JSON_TRUE ? " can be recovered"
-                                                                    : " cannot be recovered: ");
+        buf_text(&line, is_valid ? " can be recovered" : " cannot be recovered: ");
         terminal_clean(&line, reason);
         terminal_line(&call->out, COLOUR_NONE, buf_view(&line));
     }
-    if (valid.data && json_kind(valid) == JSON_TRUE)
-        rc = 0;
-    else
-        rc = str_is(reason, "not_found") ? 3 : 1;
-    return rc;
+    if (is_valid)
+        return 0;
+    return str_is(reason, "not_found") ? 3 : 1;
 }
 
 static const struct flag list_flags[] = {

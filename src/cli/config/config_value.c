@@ -294,16 +294,12 @@ int config_set_scalar(void *record, const struct config_field *field, struct str
 int config_set_defaults(void *record, const struct config_record *type, struct arena *arena,
                         struct err *err)
 {
-    int rc;
-
     for (const struct config_field *field = type->fields; field->key; field++) {
         bool is_number = field->kind == CONFIG_INT || field->kind == CONFIG_DURATION ||
                          field->kind == CONFIG_BYTES;
 
         if (field->fallback) {
-            rc = config_set_scalar(record, field, str_of(field->fallback), arena, err);
-            if (rc < 0)
-                return rc;
+            TRY(config_set_scalar(record, field, str_of(field->fallback), arena, err));
         } else if (is_number) {
             memcpy((char *)record + field->offset, &field->absent, sizeof field->absent);
         }

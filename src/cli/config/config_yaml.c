@@ -84,9 +84,7 @@ int config_parse(struct config *config, struct str text, const char *name, struc
 
     if (text.len > CONFIG_BYTES_MAX)
         return err_set(err, ERR_TOO_LARGE, "%s is larger than 1 MiB", name);
-    rc = check_shape(text, name, err);
-    if (rc < 0)
-        return rc;
+    TRY(check_shape(text, name, err));
     if (!yaml_parser_initialize(&parser))
         return err_set(err, ERR_MEMORY, "there is not enough memory to read %s", name);
     yaml_parser_set_input_string(&parser, (const unsigned char *)text.data, text.len);

@@ -162,15 +162,12 @@ static bool is_short_flag(struct str word)
 static int parse_words(struct call *call, const struct str *words, uint32_t words_count)
 {
     bool only_arguments = false;
-    int rc;
 
     for (uint32_t i = 0; i < words_count; i++) {
         if (!only_arguments && str_is(words[i], "--")) {
             only_arguments = true;
         } else if (!only_arguments && is_flag(words[i])) {
-            rc = parse_flag(call, words, words_count, &i);
-            if (rc < 0)
-                return rc;
+            TRY(parse_flag(call, words, words_count, &i));
         } else if (!only_arguments && str_is(words[i], "-h")) {
             call->wants_help = true;
         } else if (!only_arguments && is_short_flag(words[i])) {

@@ -420,7 +420,6 @@ int call_write_query(struct call *call, struct buf *out)
 {
     const struct flag *flag;
     char before = out->len > 0 && memchr(out->data, '?', out->len) ? '&' : '?';
-    int rc;
 
     for (uint32_t i = 0; (flag = command_flag_at(call->command, i)) != NULL; i++) {
         if (!flag->field || !call_given(call, flag->name))
@@ -428,9 +427,7 @@ int call_write_query(struct call *call, struct buf *out)
         buf_byte(out, before);
         buf_text(out, flag->field);
         buf_byte(out, '=');
-        rc = write_value(call, flag, true, out);
-        if (rc < 0)
-            return rc;
+        TRY(write_value(call, flag, true, out));
         before = '&';
     }
     return out->failed ? err_set(&call->err, ERR_TOO_LARGE, "the request is too large to be sent")

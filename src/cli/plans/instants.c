@@ -127,15 +127,12 @@ int instants_print_reply(struct call *call, struct str reply, struct str zone_na
     BUF_AUTO struct buf words = BUF_INIT(8192);
     struct instants instants;
     struct zone *zone = NULL;
-    int rc;
 
     if (call_given(call, "json")) {
         terminal_json(&call->out, reply);
         return 0;
     }
-    rc = load_zone(call, zone_name, &zone);
-    if (rc < 0)
-        return rc;
+    TRY(load_zone(call, zone_name, &zone));
     terminal_clean(&words, view_member(call, reply, "explain"));
     if (words.len > 0) {
         buf_byte(&words, '\n');

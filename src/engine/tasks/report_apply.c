@@ -166,13 +166,10 @@ static int checkpoint(struct batch *batch, struct task *task, const struct repor
                              .file_state = report->file_state,
                              .valid = true,
                              .created_at_us = batch->now_us};
-    int rc;
 
     if (batch_flush(batch, err) < 0) /* the row refers to a task that must be there */
         return -(int)err->code;
-    rc = batch->store->verbs->checkpoint_insert(batch->store, &task->id, &row, err);
-    if (rc < 0)
-        return rc;
+    TRY(batch->store->verbs->checkpoint_insert(batch->store, &task->id, &row, err));
     FAULT_POINT("report.checkpoint");
     task->progress = row.progress;
     task->resume.checkpoint = checkpoint_short(&row, &batch->arena);

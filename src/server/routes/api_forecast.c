@@ -72,10 +72,9 @@ static int read_forecast(struct api_call *call, struct store_reader *reader, str
     struct forecast_result result;
     struct forecast *forecast = NULL;
     struct err why = {0};
-    int rc = check_window(&ours->wish, source.now_us, &call->err);
+    int rc;
 
-    if (rc < 0)
-        return rc;
+    TRY(check_window(&ours->wish, source.now_us, &call->err));
     if (zones_get(source.zones, ours->zone_name, source.now_us, &ours->wish.zone, &why) < 0)
         return err_set_field(&call->err, ERR_INVALID, "tz", "%s", why.text);
     rc = forecast_new(&ours->wish, source.zones, source.now_us, &forecast, &call->err);
