@@ -2,6 +2,8 @@
  * task is read with everything that belongs to it (A10). */
 #include "sqlite_fixture.h"
 
+#include "store/rows/rows_measures.h"
+
 static void a_queue_comes_back_with_all_its_limits(void **state)
 {
     struct fixture *fixture = *state;
