@@ -432,8 +432,8 @@ struct engine_config {
     /* Spans that were committed, when they are exported (settings.tracing_otlp); may be NULL. */
     void (*on_spans)(void *ctx, const struct span *spans, uint32_t count);
     void (*on_outbox)(void *ctx);  /* a message was committed; may be NULL */
-    /* Types that have a validator; NULL = none has. A callback that says yes for no type at all
-     * (absent) processes recoveries itself (recovery_work_request); on_recovery reports new
+    /* Types that have a validator; NULL = none has. If it says yes for an absent type, the owner of
+     * the callback processes recoveries (recovery_work_request), and on_recovery reports new
      * ones. */
     bool (*validates)(void *ctx, struct str type);
     void (*on_recovery)(void *ctx);

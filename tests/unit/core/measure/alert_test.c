@@ -129,7 +129,7 @@ static void the_numbers_of_a_sentence_stand_beside_it(void **state)
     alerts_render(&(struct alert_facts){.queues = &queue, .queues_count = 1, .read_errors = 2,
                                         .storage_full = true}, &out);
     buf_byte(&out, '\0');
-    assert_non_null(strstr(out.data, "look at the disk.\",\"n\":2}"));
+    assert_non_null(strstr(out.data, "check the disk.\",\"n\":2}"));
     assert_non_null(strstr(out.data, "failed.\",\"queue\":\"q\",\"n\":29,\"of\":30}"));
     assert_non_null(strstr(out.data, "continues by itself.\"}"));
     buf_deinit(&out);
