@@ -18,8 +18,9 @@ ALLOWED = {
     "calendar": {"base"},
     "core": {"base", "calendar"},
     "store": {"base", "calendar", "core"},
-    "store/sqlite": {"base", "calendar", "core", "store"},
-    "store/postgres": {"base", "calendar", "core", "store"},
+    "store/rows": {"base", "calendar", "core", "store"},
+    "store/sqlite": {"base", "calendar", "core", "store", "store/rows"},
+    "store/postgres": {"base", "calendar", "core", "store", "store/rows"},
     "engine": {"base", "calendar", "core", "store"},
     "net": {"base"},
     "spawn": {"worker"},
@@ -104,6 +105,22 @@ for folder, _, files in sorted(os.walk(source)):
     count = sum(file.endswith((".c", ".h")) for file in files)
     if count > FILES_MAX and name not in FLAT:
         say(folder, 1, f"{count} files: more than {FILES_MAX}")
+
+# Both stores have the statements of the row layer.
+with open(os.path.join(source, "store", "rows", "rows_statements.h"), encoding="utf-8") as handle:
+    parts = re.split(r"#define ROWS_(\w+)_STATEMENTS\(X\)", handle.read())
+statements = {part: re.findall(r"X\((\w+)\)", text.split("\n\n")[0])
+              for part, text in zip(parts[1::2], parts[2::2])}
+for store in ("sqlite", "postgres"):
+    folder = os.path.join(source, "store", store, "sql")
+    stated = set()
+    for file in sorted(os.listdir(folder)):
+        with open(os.path.join(folder, file), encoding="utf-8") as handle:
+            stated.update(re.findall(r"^-- name: (\w+)$", handle.read(), re.MULTILINE))
+    for part, listed in statements.items():
+        for statement in sorted(set(listed) - stated - {"X"}):
+            if part != "SHARED" or store == "postgres":
+                say(folder, 1, f"no statement {statement}, which the row layer has")
 
 # Sources that the maps of the tree mention are there.
 for document in ("ARCHITECTURE.md", "CONTRIBUTING.md"):

@@ -4,6 +4,9 @@
  * tasks (made anew), schema_migrations (the target's own). */
 #include "store/store_copy.h"
 
+#include "core/plan/catalog_fields.h"
+#include "core/task/execution_fields.h"
+#include "core/task/recovery_fields.h"
 #include "core/task/task_fields.h"
 
 #define INT(name) {name, COPY_INT, 0, NULL, NULL}
@@ -17,11 +20,16 @@
 #define DERIVED(name, kind, flags, read) {name, kind, COPY_DERIVED | (flags), read, NULL}
 #define NAMESPACE TEXT("namespace")
 
+/* A row of the lists of fields that structs have. */
+#define COPY_WORD COPY_TEXT
+#define COPY_PRIORITY COPY_TEXT
+#define COPIED(column, member, kind, flags, ...)                                                   \
+    WITH(#column, COPY_##kind, (flags) & FIELD_LONG ? (unsigned)COPY_LONG : 0u),
+
 static const struct copy_column lanes[] = {INT("lane"), NAMESPACE, TEXT("queue"), TEXT("type")};
 
 /* The fields of tasks: 0 is NULL where both stores may hold either. */
 #define COPY_BODY COPY_TEXT
-#define COPY_WORD COPY_TEXT
 #define FIELD_FLAGS(kind, flags, empty)                                                            \
     (((flags) & FIELD_EMPTY && (empty) == 0) ||                                                    \
              (FIELD_##kind == FIELD_TIME && !((flags) & FIELD_ALWAYS))                             \
@@ -66,12 +74,7 @@ static const struct copy_column events[] = {INT("task"),   INT("seq"),     UUID(
                                             TEXT("status"), TEXT("state"), LONG("detail"),
                                             TEXT("actor"), TIME("created_at")};
 
-static const struct copy_column executions[] = {
-    INT("execution"),     UUID("id"),           INT("task"),          UUID("job_id"),
-    UUID("schedule_id"),  TEXT("status"),       INT("attempt_number"), INT("lease_token"),
-    TEXT("worker_id"),    TEXT("correlation_id"), INT("claim_seq"),   INT("start_seq"),
-    INT("end_seq"),       TIME("created_at"),   TIME("started_at"),   TIME("completed_at"),
-    TIME("failed_at"),    INT("duration_ms"),   LONG("result_data"),  LONG("error_data")};
+static const struct copy_column executions[] = {EXECUTION_FIELDS(COPIED)};
 
 static const struct copy_column results[] = {UUID("task_id"), NAMESPACE, LONG("payload"),
                                              INT("payload_sum"), TIME("created_at")};
@@ -87,12 +90,7 @@ static const struct copy_column checkpoints[] = {
     LONG("file_state"),        TEXT("checkpoint_hash"),  BOOL("is_valid"),
     TIME("created_at")};
 
-static const struct copy_column recoveries[] = {
-    UUID("id"),                 NAMESPACE,                 UUID("task_id"),
-    TEXT("recovery_method"),    INT("recovery_priority"),  TIME("scheduled_for"),
-    TIME("processing_started"), TIME("processing_completed"), TEXT("status"),
-    INT("attempts"),            INT("max_attempts"),       JSON("recovery_result"),
-    TEXT("error_message"),      TIME("created_at")};
+static const struct copy_column recoveries[] = {RECOVERY_FIELDS(COPIED)};
 
 static const struct copy_column logs[] = {
     UUID("execution_id"), INT("seq"),      UUID("id"),        NAMESPACE,         TEXT("log_level"),
@@ -108,53 +106,25 @@ static const struct copy_column log_anchors[] = {INT("serial"),       NAMESPACE,
                                                  LONG("record"),      TEXT("record_hash"),
                                                  TEXT("signature"),   TIME("created_at")};
 
-static const struct copy_column categories[] = {
-    UUID("id"),                NAMESPACE,                  TEXT("name"),
-    TEXT("description"),       TEXT("default_priority"),   INT("default_timeout"),
-    INT("default_max_retries"), JSON("configuration"),     BOOL("is_active"),
-    TIME("created_at"),        TIME("updated_at")};
+static const struct copy_column categories[] = {CATEGORY_FIELDS(COPIED)};
 
-static const struct copy_column jobs[] = {
-    UUID("id"),           NAMESPACE,              TEXT("name"),         TEXT("description"),
-    UUID("category_id"),  TEXT("task_type"),      TEXT("target_service"), TEXT("target_method"),
-    LONG("payload"),      TEXT("priority"),       INT("max_retries"),   INT("timeout_seconds"),
-    TEXT("callback_url"), BOOL("is_active"),      TEXT("created_by"),   TIME("created_at"),
-    TIME("updated_at"),   TIME("deleted_at"),     TEXT("queue"),        INT("max_concurrent"),
-    UUID("last_task_id"), TEXT("last_status"),    TIME("last_ended_at")};
+static const struct copy_column jobs[] = {JOB_FIELDS(COPIED) JOB_LAST_FIELDS(COPIED)};
 
-static const struct copy_column schedules[] = {
-    UUID("id"),              NAMESPACE,               UUID("job_id"),
-    TEXT("schedule_type"),   TEXT("cron_expression"), INT("interval_seconds"),
-    TIME("scheduled_at"),    TEXT("timezone"),        TIME("starts_at"),
-    TIME("ends_at"),         BOOL("is_active"),       TEXT("misfire"),
-    INT("misfire_grace_ms"), INT("misfire_cap"),      TEXT("overlap"),
-    TEXT("dst"),             INT("jitter_ms"),        TEXT("callback_url"),
-    TIME("next_fire_at"),    TIME("last_fire_at"),    TIME("created_at"),
-    TIME("updated_at"),      TEXT("error")};
+static const struct copy_column schedules[] = {SCHEDULE_FIELDS(COPIED)};
 
 static const struct copy_column schedule_fires[] = {UUID("schedule_id"), TIME("fire_at"), NAMESPACE,
                                                     UUID("task_id")};
 
-static const struct copy_column recurring[] = {
-    UUID("id"),             NAMESPACE,               TEXT("name"),
-    TEXT("pattern_type"),   JSON("pattern_config"),  UUID("template_job_id"),
-    TIME("last_generated"), TIME("next_generation"), BOOL("is_active"),
-    TIME("created_at"),     TIME("updated_at"),      TEXT("error")};
+static const struct copy_column recurring[] = {RECURRING_FIELDS(COPIED)};
 
 static const struct copy_column recurring_fires[] = {UUID("recurring_job_id"), TIME("instant"),
                                                      NAMESPACE, UUID("task_id")};
 
-static const struct copy_column job_dependencies[] = {
-    UUID("id"),                NAMESPACE,                 UUID("job_id"),
-    UUID("depends_on_job_id"), TEXT("dependency_type"),   JSON("dependency_config"),
-    TIME("created_at")};
+static const struct copy_column job_dependencies[] = {JOB_DEPENDENCY_FIELDS(COPIED)};
 
-static const struct copy_column job_runs[] = {
-    UUID("task_id"),          NAMESPACE,          UUID("job_id"),    UUID("schedule_id"),
-    UUID("recurring_job_id"), BOOL("waits_slot"), TIME("created_at")};
+static const struct copy_column job_runs[] = {JOB_RUN_FIELDS(COPIED) NAMESPACE};
 
-static const struct copy_column job_waits[] = {UUID("task_id"), UUID("depends_on_job_id"),
-                                               TEXT("dependency_type"), NAMESPACE,
+static const struct copy_column job_waits[] = {JOB_WAIT_FIELDS(COPIED) NAMESPACE,
                                                BOOL("is_over")};
 
 static const struct copy_column workers[] = { /* who leads is of the nodes that ran */

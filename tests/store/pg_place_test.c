@@ -1,5 +1,6 @@
 /* The place of a store on PostgreSQL: URL and schema (A12). */
 #include "store/postgres/pg_int.h"
+#include "store/postgres/pg_check.h"
 
 #include <setjmp.h>
 #include <stdarg.h>

@@ -5,6 +5,7 @@
 #include "conformance.h"
 
 #include "store/postgres/pg_int.h"
+#include "store/postgres/pg_check.h"
 #include "pg_schema.h"
 
 #include <stdlib.h>

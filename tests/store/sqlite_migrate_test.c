@@ -2,6 +2,7 @@
  * refused, and the plain SQL for a person does the same (A11, F-A15). */
 #include "store/migrate.h"
 #include "store/sqlite/sqlite_int.h"
+#include "store/sqlite/sqlite_file.h"
 #include "store/sqlite/sqlite_store.h"
 #include "store/store.h"
 

@@ -3,6 +3,7 @@
 #include "sqlite_fixture.h"
 
 #include "store/rows/rows_measures.h"
+#include "store/rows/rows_registry.h"
 
 static void a_queue_comes_back_with_all_its_limits(void **state)
 {
@@ -26,11 +27,11 @@ static void a_queue_comes_back_with_all_its_limits(void **state)
     uint32_t count;
 
     fixture_begin(fixture);
-    assert_int_equal(sqlite_queue_put(fixture->store, &put, &fixture->err), 0);
+    assert_int_equal(rows_queue_put(fixture->store, &put, &fixture->err), 0);
     put.updated_at_us = 3;
-    assert_int_equal(sqlite_queue_put(fixture->store, &put, &fixture->err), 0);
+    assert_int_equal(rows_queue_put(fixture->store, &put, &fixture->err), 0);
     fixture_commit(fixture);
-    assert_int_equal(sqlite_queues_load(fixture->store, &fixture->arena, &queues, &count,
+    assert_int_equal(rows_queues_load(fixture->store, &fixture->arena, &queues, &count,
                                         &fixture->err), 0);
     assert_int_equal(count, 1);
     assert_int_equal(queues[0].paused_at_us, NOW_US);
@@ -58,18 +59,18 @@ static void a_worker_is_put_changed_and_deleted(void **state)
     uint32_t count;
 
     fixture_begin(fixture);
-    assert_int_equal(sqlite_worker_put(fixture->store, &worker, &fixture->err), 0);
+    assert_int_equal(rows_worker_put(fixture->store, &worker, &fixture->err), 0);
     worker.pool_size = 5;
-    assert_int_equal(sqlite_worker_put(fixture->store, &worker, &fixture->err), 0);
-    assert_int_equal(sqlite_workers_load(fixture->store, &fixture->arena, &workers, &count,
+    assert_int_equal(rows_worker_put(fixture->store, &worker, &fixture->err), 0);
+    assert_int_equal(rows_workers_load(fixture->store, &fixture->arena, &workers, &count,
                                          &fixture->err), 0);
     assert_int_equal(count, 1);
     assert_int_equal(workers[0].pool_size, 5);
     assert_true(workers[0].is_leader);
     assert_true(workers[0].errored);
     assert_null(workers[0].types.data);
-    assert_int_equal(sqlite_worker_delete(fixture->store, STR("w1"), &fixture->err), 0);
-    assert_int_equal(sqlite_workers_load(fixture->store, &fixture->arena, &workers, &count,
+    assert_int_equal(rows_worker_delete(fixture->store, STR("w1"), &fixture->err), 0);
+    assert_int_equal(rows_workers_load(fixture->store, &fixture->arena, &workers, &count,
                                          &fixture->err), 0);
     assert_int_equal(count, 0);
     fixture_commit(fixture);
@@ -91,24 +92,24 @@ static void the_outbox_gives_what_is_due_and_says_when_the_next_is(void **state)
                                          .body = STR("{}"),
                                          .next_at_us = NOW_US + i * 10};
 
-        assert_int_equal(sqlite_outbox_insert(fixture->store, &message, 1, &fixture->err), 0);
+        assert_int_equal(rows_outbox_insert(fixture->store, &message, 1, &fixture->err), 0);
     }
 #define DUE(now, limit)                                                                       \
-    assert_int_equal(sqlite_outbox_due(fixture->store, (now), (limit), &fixture->arena, &due, \
+    assert_int_equal(rows_outbox_due(fixture->store, (now), (limit), &fixture->arena, &due, \
                                        &count, &next_us, &fixture->err), 0)
     DUE(NOW_US + 10, 10);
     assert_int_equal(count, 2);
     assert_int_equal(next_us, NOW_US + 20);
-    assert_int_equal(sqlite_outbox_save(fixture->store, &due[0], true, &fixture->err), 0);
+    assert_int_equal(rows_outbox_save(fixture->store, &due[0], true, &fixture->err), 0);
     due[1].next_at_us = 0;
     due[1].last_error = STR("refused");
-    assert_int_equal(sqlite_outbox_save(fixture->store, &due[1], false, &fixture->err), 0);
+    assert_int_equal(rows_outbox_save(fixture->store, &due[1], false, &fixture->err), 0);
     DUE(NOW_US + 10, 10);
     assert_int_equal(count, 0);
     DUE(NOW_US + 20, 1);
     assert_int_equal(count, 1);
     assert_int_equal(next_us, NOW_US + 20);
-    assert_int_equal(sqlite_outbox_save(fixture->store, &due[0], true, &fixture->err), 0);
+    assert_int_equal(rows_outbox_save(fixture->store, &due[0], true, &fixture->err), 0);
     DUE(NOW_US + 20, 1);
     assert_int_equal(count, 0);
     assert_true(next_us == INT64_MAX);
@@ -129,13 +130,13 @@ static void facts_and_counts_come_back(void **state)
     fixture_begin(fixture);
     assert_int_equal(fixture->store->verbs->tasks_insert(fixture->store, &task, 1, &fixture->err),
                      0);
-    assert_int_equal(sqlite_info_put(fixture->store, "a", STR("1"), &fixture->err), 0);
-    assert_int_equal(sqlite_info_put(fixture->store, "a", STR("2"), &fixture->err), 0);
+    assert_int_equal(rows_info_put(fixture->store, "a", STR("1"), &fixture->err), 0);
+    assert_int_equal(rows_info_put(fixture->store, "a", STR("2"), &fixture->err), 0);
     fixture_commit(fixture);
-    assert_int_equal(sqlite_info_get(fixture->store, "a", &fixture->arena, &value, &fixture->err),
+    assert_int_equal(rows_info_get(fixture->store, "a", &fixture->arena, &value, &fixture->err),
                      0);
     assert_true(str_is(value, "2"));
-    assert_int_equal(sqlite_info_get(fixture->store, "b", &fixture->arena, &value, &fixture->err),
+    assert_int_equal(rows_info_get(fixture->store, "b", &fixture->arena, &value, &fixture->err),
                      0);
     assert_null(value.data);
     assert_int_equal(rows_counts_load(fixture->store, &fixture->arena, &counts, &count,

@@ -2,6 +2,7 @@
  * every sweep), and that its indexes are whole (part of verify, where the extension amcheck allows
  * it, for a minute at most). Whether rows agree with each other is in pg_verify.c. */
 #include "store/postgres/pg_int.h"
+#include "store/postgres/pg_check.h"
 
 #include "base/clock.h"
 

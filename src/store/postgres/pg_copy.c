@@ -4,6 +4,7 @@
  * that no node runs meanwhile. Writer's thread. */
 #include "base/clock.h"
 #include "store/postgres/pg_int.h"
+#include "store/postgres/pg_check.h"
 #include "store/store_copy.h"
 
 #include <stdlib.h>

@@ -1,6 +1,7 @@
 /* Drives the row layer (store/rows/rows.h) on PostgreSQL: many rows are one statement over arrays,
  * and what changes something is sent ahead in the pipeline unless its answer is wanted. */
 #include "store/postgres/pg_cursor.h"
+#include "store/postgres/pg_history.h"
 #include "store/postgres/pg_read.h"
 
 #include <endian.h>
@@ -233,10 +234,11 @@ static void task(const struct rows_cursor *cursor, struct arena *arena, struct t
     reader_task_from_row(cursor->handle, (int)cursor->row, arena, to);
 }
 
-static int flush_counts(struct rows *rows, struct err *err)
+static int flush(struct rows *rows, enum rows_gathered what, struct err *err)
 {
     ASSERT(!rows->reads);
-    return lanes_flush(store_of(rows), err);
+    return what == ROWS_COUNTS ? lanes_flush(store_of(rows), err)
+                               : results_flush(store_of(rows), err);
 }
 
 static int fits(const struct rows_cursor *cursor, const struct arena *arena, struct err *err)
@@ -271,7 +273,7 @@ const struct rows_driver pg_rows_driver = {
     .next = next,
     .cell = cell,
     .task = task,
-    .flush_counts = flush_counts,
+    .flush = flush,
     .fits = fits,
     .close = close_cursor,
     .begin = begin_together,

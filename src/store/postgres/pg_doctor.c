@@ -2,6 +2,7 @@
  * statements, the rights of the role, room for connections, who blocks removals, what notices
  * damage. */
 #include "store/postgres/pg_int.h"
+#include "store/postgres/pg_check.h"
 
 struct look {
     enum pg_sql_name statement; /* gives: well or not, what was found */

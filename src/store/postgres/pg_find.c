@@ -1,6 +1,8 @@
 /* Finding tasks by what they wait for, on the writing connection. Claims take what nobody else is
  * just taking (SKIP LOCKED), so nodes never wait for each other here. */
 #include "store/postgres/pg_int.h"
+#include "store/postgres/pg_tasks.h"
+#include "store/rows/rows_waiting.h"
 
 #include "core/bounds.h"
 #include "core/settings.h"
@@ -211,7 +213,7 @@ int pg_ready_reorder(struct store *base, struct str namespace_name, struct str q
     struct pg_params *params = &store->conn.params;
     struct ready_want want = {.namespace_name = namespace_name, .queues = &queue,
                               .queues_count = 1};
-    char prefix[PG_PARKED_BYTES_MAX];
+    char prefix[PARKED_BYTES_MAX];
     struct wanted wanted;
     PGresult *result;
 
@@ -235,85 +237,6 @@ int pg_ready_reorder(struct store *base, struct str namespace_name, struct str q
 }
 
 /* ---- parked, due, held, settled ---- */
-
-/* The ids of a result's first column. */
-static int collect_ids(PGresult *result, struct arena *arena, struct uuid **ids, uint32_t *count,
-                       struct err *err)
-{
-    *count = (uint32_t)PQntuples(result);
-    *ids = arena_alloc_array(arena, *count + 1, sizeof **ids);
-    for (uint32_t i = 0; *ids && i < *count; i++)
-        (*ids)[i] = get_uuid(result, (int)i, 0);
-    PQclear(result);
-    return *ids ? 0 : err_set(err, ERR_MEMORY, "out of memory for %u ids", *count);
-}
-
-int pg_parked_find(struct store *base, struct str queue, struct str limit_key, uint32_t limit,
-                   struct arena *arena, struct uuid **ids, uint32_t *count, struct err *err)
-{
-    struct pg_store *store = pg_of(base);
-    char name[PG_PARKED_BYTES_MAX];
-    PGresult *result;
-
-    param_text(&store->conn.params, parked_name(queue, limit_key, name));
-    param_int(&store->conn.params, limit);
-    TRY(pg_ask(store, PGSQL_parked_first, &result, err));
-    return collect_ids(result, arena, ids, count, err);
-}
-
-int pg_parked_keys(struct store *base, struct str after, uint32_t limit, struct arena *arena,
-                   struct str **keys, uint32_t *count, struct err *err)
-{
-    struct pg_store *store = pg_of(base);
-    PGresult *result;
-
-    param_text(&store->conn.params, after.data ? after : STR(""));
-    param_int(&store->conn.params, limit);
-    TRY(pg_ask(store, PGSQL_parked_keys, &result, err));
-    *count = (uint32_t)PQntuples(result);
-    *keys = arena_alloc_array(arena, *count + 1, sizeof **keys);
-    for (uint32_t i = 0; *keys && i < *count; i++)
-        (*keys)[i] = get_text(result, (int)i, 0, arena);
-    PQclear(result);
-    return *keys && !arena->failed ? 0 : err_set(err, ERR_MEMORY, "out of memory for %u keys",
-                                                 *count);
-}
-
-static int due_of(struct pg_store *store, bool by_wall, int64_t clock_us, uint32_t limit,
-                  struct uuid *ids, uint32_t *count, int64_t *next_in_us, struct err *err)
-{
-    struct pg_params *params = &store->conn.params;
-    PGresult *result;
-
-    param_bool(params, by_wall);
-    param_time(params, clock_us);
-    param_int(params, limit);
-    TRY(pg_ask(store, PGSQL_due_first, &result, err));
-    for (int i = 0; i < PQntuples(result); i++)
-        ids[(*count)++] = get_uuid(result, i, 0);
-    PQclear(result);
-    param_bool(params, by_wall);
-    TRY(pg_ask(store, PGSQL_due_next, &result, err));
-    if (PQntuples(result) > 0 && get_time(result, 0, 0) - clock_us < *next_in_us)
-        *next_in_us = get_time(result, 0, 0) - clock_us;
-    PQclear(result);
-    return 0;
-}
-
-int pg_due_find(struct store *base, int64_t now_us, int64_t wall_us, uint32_t limit,
-                struct arena *arena, struct uuid **ids, uint32_t *count, int64_t *next_in_us,
-                struct err *err)
-{
-    struct pg_store *store = pg_of(base);
-
-    *count = 0;
-    *next_in_us = INT64_MAX;
-    *ids = arena_alloc_array(arena, 2 * (size_t)limit, sizeof **ids);
-    if (!*ids)
-        return err_set(err, ERR_MEMORY, "out of memory for %u ids", limit);
-    TRY(due_of(store, false, now_us, limit, *ids, count, next_in_us, err));
-    return due_of(store, true, wall_us, limit, *ids, count, next_in_us, err);
-}
 
 /* Parameters are after_key and limit, then what the statement wants. */
 static int collect_tasks(struct pg_store *store, enum pg_sql_name name, uint32_t limit,

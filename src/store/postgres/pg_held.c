@@ -3,6 +3,7 @@
  * Every write says which row it was made of, so a copy that another node made old fails the
  * transaction and is forgotten, and the next try reads the table. */
 #include "store/postgres/pg_int.h"
+#include "store/postgres/pg_tasks.h"
 
 #include "store/held.h"
 

@@ -5,6 +5,7 @@
  * Logs are in pg_logs.c, results in pg_results.c, removing old history in pg_prune.c. Writer's
  * thread only. */
 #include "store/postgres/pg_int.h"
+#include "store/postgres/pg_history.h"
 
 #include "base/hash.h"
 #include "core/bounds.h"
@@ -23,7 +24,8 @@ static int no_memory(struct err *err)
 }
 
 /* Pointers to rows that lie one behind the other; they live as long as the transaction. */
-static const void **row_list(struct pg_store *store, const void *items, uint32_t count, size_t bytes)
+static const void **row_list(struct pg_store *store, const void *items, uint32_t count,
+                             size_t bytes)
 {
     const void **rows = arena_alloc_array(&store->arena, count, sizeof *rows);
 
@@ -163,26 +165,6 @@ int pg_executions_save(struct store *base, const struct execution *executions, u
         rows[uuid_is_nil(&executions[i].id) ? --without_id : with_id++] = &executions[i];
     TRY(save_rows(store, PGSQL_executions_save, rows, with_id, err));
     return save_rows(store, PGSQL_executions_save_keyed, rows + with_id, count - with_id, err);
-}
-
-int pg_execution_load(struct store *base, int64_t key, struct arena *arena,
-                      struct execution **execution, struct err *err)
-{
-    struct pg_store *store = pg_of(base);
-    PGresult *result;
-
-    *execution = NULL;
-    param_int(&store->conn.params, key);
-    TRY(pg_query(store, PGSQL_execution_by_key, &result, err));
-    if (PQntuples(result) > 0)
-        *execution = arena_alloc(arena, sizeof **execution);
-    if (*execution) {
-        row_get(result, 0, 0, &pg_executions, arena, *execution);
-        (*execution)->task_id = get_uuid(result, 0, (int)pg_executions.count);
-    }
-    PQclear(result);
-    return arena->failed ? err_set(err, ERR_MEMORY, "out of memory for an execution; try again")
-                         : 0;
 }
 
 /* ---- checkpoints ---- */

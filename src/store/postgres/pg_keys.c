@@ -4,6 +4,7 @@
  * took a later one, and that is looked at every PG_KEY_AGE_US. So the keys of two nodes are in the
  * order of time but for that much. Any writer's thread; the sequence is asked under the lock. */
 #include "store/postgres/pg_int.h"
+#include "store/postgres/pg_tasks.h"
 
 #include "base/clock.h"
 

@@ -3,6 +3,7 @@
  * the transaction. Locks that others may hold, who can do no more than connect, stop nobody. */
 #include "store/migrate.h"
 #include "store/postgres/pg_int.h"
+#include "store/postgres/pg_check.h"
 #include "store/postgres/pg_store.h"
 
 #include <stdlib.h>

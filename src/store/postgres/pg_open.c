@@ -4,6 +4,10 @@
 #include "base/clock.h"
 #include "store/migrate.h"
 #include "store/postgres/pg_cursor.h"
+#include "store/postgres/pg_read.h"
+#include "store/postgres/pg_check.h"
+#include "store/postgres/pg_history.h"
+#include "store/postgres/pg_tasks.h"
 #include "store/postgres/pg_int.h"
 #include "store/postgres/pg_keeper.h"
 #include "store/postgres/pg_partitions.h"
@@ -329,6 +333,7 @@ static const struct catalog_verbs catalog_verbs = {
 
 static const struct store_verbs verbs = {
     ROWS_STORE_VERBS,
+    ROWS_SHARED_VERBS,
     .begin = pg_begin,
     .commit = pg_commit,
     .rollback = pg_rollback,
@@ -348,47 +353,20 @@ static const struct store_verbs verbs = {
     .ready_take = pg_ready_take,
     .ready_count = pg_ready_count,
     .ready_reorder = pg_ready_reorder,
-    .parked_find = pg_parked_find,
-    .parked_keys = pg_parked_keys,
-    .due_find = pg_due_find,
     .held_find = pg_held_find,
     .status_find = pg_status_find,
-    .dependencies_insert = pg_dependencies_insert,
-    .dependents_find = pg_dependents_find,
-    .dependents_decide = pg_dependents_decide,
-    .dependencies_undecide = pg_dependencies_undecide,
-    .outputs_find = pg_outputs_find,
     .events_insert = pg_events_insert,
     .executions_insert = pg_executions_insert,
     .executions_save = pg_executions_save,
-    .execution_load = pg_execution_load,
     .result_put = pg_result_put,
-    .result_drop = pg_result_drop,
     .checkpoint_insert = pg_checkpoint_insert,
     .logs_insert = pg_logs_insert,
     .outbox_insert = pg_outbox_insert,
-    .outbox_due = pg_outbox_due,
-    .outbox_count = pg_outbox_count,
-    .outbox_prune = pg_outbox_prune,
-    .outbox_save = pg_outbox_save,
-    .workers_load = pg_workers_load,
-    .worker_put = pg_worker_put,
-    .worker_delete = pg_worker_delete,
-    .worker_renew = pg_worker_renew,
-    .queues_load = pg_queues_load,
-    .queue_put = pg_queue_put,
-    .info_get = pg_info_get,
-    .info_put = pg_info_put,
     .history_prune = pg_history_prune,
     .reader_open = pg_reader_open,
     .reader_close = pg_reader_close,
     .read_task = pg_read_task,
     .read_tasks = pg_read_tasks,
-    .read_dependencies = pg_read_dependencies,
-    .read_dependents = pg_read_dependents,
-    .read_outputs = pg_read_outputs,
-    .read_result = pg_read_result,
-    .read_events = pg_read_events,
     .read_logs = pg_read_logs,
     .verify = pg_verify,
     .backup = pg_backup,
@@ -404,15 +382,6 @@ static const struct store_verbs verbs = {
     .lead_guard = pg_lead_guard,
     .now_us = pg_now_us,
     .tell = pg_tell,
-    .worker_load = pg_worker_load,
-    .queue_make = pg_queue_make,
-    .queue_delete = pg_queue_delete,
-    .limits_lock = pg_limits_lock,
-    .limits_count = pg_limits_count,
-    .limits_hold = pg_limits_hold,
-    .key_held = pg_key_held,
-    .bucket_load = pg_bucket_load,
-    .bucket_save = pg_bucket_save,
 };
 
 static void name_writer(struct pg_store *store)

@@ -76,11 +76,6 @@ void param_null(struct pg_params *params, Oid type)
     end_null(params);
 }
 
-void param_int_null(struct pg_params *params)
-{
-    param_null(params, PG_OID_INT8);
-}
-
 void param_bool(struct pg_params *params, bool value)
 {
     begin(params, PG_OID_BOOL);

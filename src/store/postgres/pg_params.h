@@ -38,7 +38,6 @@ void params_deinit(struct pg_params *params);
 void params_reset(struct pg_params *params); /* for the next call */
 
 void param_int(struct pg_params *params, int64_t value);
-void param_int_null(struct pg_params *params);
 void param_bool(struct pg_params *params, bool value);
 void param_null(struct pg_params *params, Oid type);
 void param_time(struct pg_params *params, int64_t us); /* 0 = NULL */

@@ -2,6 +2,7 @@
  * is `?schema=NAME`, or `perdura`; it becomes the search path of every connection. Whoever names a
  * search path in the URL's options himself gets that. Pure. */
 #include "store/postgres/pg_int.h"
+#include "store/postgres/pg_check.h"
 #include "store/postgres/pg_store.h"
 
 #include <stdio.h>

@@ -2,20 +2,12 @@
  * and settled tasks by their status. A row comes and goes with the state, in the same transaction;
  * changes of one batch are one statement per table and direction. */
 #include "store/postgres/pg_int.h"
+#include "store/postgres/pg_tasks.h"
+#include "store/rows/rows_waiting.h"
 
 #include "core/bounds.h"
 
 enum place { PLACE_READY, PLACE_PARKED, PLACE_DUE, PLACE_HELD, PLACE_SETTLED, PLACE_COUNT };
-
-struct str parked_name(struct str queue, struct str limit_key, char *out)
-{
-    ASSERT(queue.len + limit_key.len + 1 < PG_PARKED_BYTES_MAX);
-    memcpy(out, queue.data, queue.len);
-    out[queue.len] = '\x1f';
-    if (limit_key.len)
-        memcpy(out + queue.len + 1, limit_key.data, limit_key.len);
-    return str_span(out, queue.len + 1 + limit_key.len);
-}
 
 static bool is_settled(enum status status)
 {
@@ -105,7 +97,7 @@ static void put_orders(struct pg_params *params, const struct task *const *rows,
 
 static void put_parked(struct pg_params *params, const struct task *const *rows, uint32_t count)
 {
-    char name[PG_PARKED_BYTES_MAX];
+    char name[PARKED_BYTES_MAX];
 
     array_begin(params, PG_OID_TEXT);
     for (uint32_t i = 0; i < count; i++)
@@ -164,7 +156,7 @@ static int count_keys(struct pg_store *store, struct task *const *tasks, uint32_
                       struct err *err)
 {
     struct pg_params *params = &store->conn.params;
-    char name[PG_PARKED_BYTES_MAX];
+    char name[PARKED_BYTES_MAX];
     uint32_t changed = 0;
 
     for (uint32_t i = 0; i < count; i++)

@@ -9,6 +9,7 @@
  * once where nothing of them is kept (pg_partitions.c). Writer's thread only. */
 #include "store/log_store.h"
 #include "store/postgres/pg_keeper.h"
+#include "store/postgres/pg_history.h"
 #include "store/postgres/pg_partitions.h"
 
 #include <stdlib.h>

@@ -1,6 +1,6 @@
-/* The reading verbs but for the list of tasks. A reader has a connection of its own that cannot
- * write, sees committed states only, and gives up after a few seconds, so that no request can hold
- * a snapshot (and with it the work of vacuum) for long. One reader per thread. */
+/* Readers: their connection, the room for an answer, and one task. A reader has a connection of its
+ * own that cannot write, sees committed states only, and gives up after a few seconds, so that no
+ * request can hold a snapshot (and with it the work of vacuum) for long. One reader per thread. */
 #include "store/postgres/pg_read.h"
 #include "store/postgres/pg_cursor.h"
 
@@ -175,23 +175,6 @@ int pg_reader_row_fits(const PGresult *result, int row, const struct arena *aren
     return err_set(err, ERR_TOO_LARGE, "the answer is too large; ask for fewer at a time");
 }
 
-static uint32_t bounded(uint32_t limit, uint32_t max)
-{
-    return limit == 0 || limit > max ? max : limit;
-}
-
-/* The array for the rows of a result; NULL and 0 when there are none. */
-static int alloc_rows(const PGresult *result, size_t item_bytes, struct arena *arena, void **items,
-                      struct err *err)
-{
-    int rows = PQntuples(result);
-
-    *items = rows > 0 ? arena_alloc_array(arena, (size_t)rows, item_bytes) : NULL;
-    if (rows > 0 && !*items)
-        return err_set(err, ERR_MEMORY, "out of memory for the answer; try again");
-    return 0;
-}
-
 /* ---- a task ---- */
 
 /* While a task is held and its holder lists it, the holder's lease counts if it is the later. */
@@ -237,144 +220,6 @@ int pg_read_task(struct store_reader *reader, const struct uuid *id, struct aren
         *task = arena_alloc(arena, sizeof **task);
         if (*task)
             reader_task_from_row(result, 0, arena, *task);
-    }
-    PQclear(result);
-    return pg_reader_whole(arena, rc, err);
-}
-
-/* ---- what belongs to a task ---- */
-
-/* The other end of each dependency of a task, whichever end the statement is about. */
-static int read_relatives(struct store_reader *reader, enum pg_sql_name name,
-                          const struct uuid *id, struct arena *arena,
-                          struct task_dependency **dependencies, uint32_t *count,
-                          struct err *err)
-{
-    PGresult *result;
-    void *items = NULL;
-    int rc;
-
-    *count = 0;
-    param_uuid(&reader->conn.params, id);
-    param_int(&reader->conn.params, BOUND_DEPENDS_ON);
-    rc = query_named(reader, name, &result, err);
-    if (rc == 0)
-        rc = alloc_rows(result, sizeof **dependencies, arena, &items, err);
-    *dependencies = items;
-    for (int row = 0; rc == 0 && row < PQntuples(result); row++) {
-        struct task_dependency *one = &(*dependencies)[(*count)++];
-
-        one->task_id = get_uuid(result, row, 0);
-        dependency_parse(view_text(result, row, 1), &one->kind);
-        if (PQnfields(result) > 2 && !PQgetisnull(result, row, 2))
-            status_parse(view_text(result, row, 2), &one->status);
-    }
-    PQclear(result);
-    return pg_reader_whole(arena, rc, err);
-}
-
-int pg_read_dependencies(struct store_reader *reader, const struct uuid *id, struct arena *arena,
-                         struct task_dependency **dependencies, uint32_t *count, struct err *err)
-{
-    return read_relatives(reader, PGSQL_read_dependencies, id, arena, dependencies, count, err);
-}
-
-int pg_read_dependents(struct store_reader *reader, const struct uuid *id, struct arena *arena,
-                       struct task_dependency **dependents, uint32_t *count, struct err *err)
-{
-    return read_relatives(reader, PGSQL_read_dependents, id, arena, dependents, count, err);
-}
-
-int pg_read_outputs(struct store_reader *reader, const struct uuid *task_id, bool children,
-                    int64_t after_key, uint32_t limit, struct arena *arena,
-                    struct output **outputs, uint32_t *count, struct err *err)
-{
-    int turns = 0;
-    int rc;
-
-    do {
-        *outputs = NULL;
-        *count = 0;
-        rc = pg_reader_begin(reader, err);
-        if (rc == 0)
-            rc = pg_outputs_read(&reader->conn, &reader->store->sql, task_id, children, after_key,
-                                 bounded(limit, BOUND_LIST_LIMIT), arena, outputs, count, err);
-        rc = pg_reader_end(reader, rc, err);
-    } while (reader_again(reader, rc, &turns));
-    return pg_reader_whole(arena, rc, err);
-}
-
-int pg_read_result(struct store_reader *reader, const struct uuid *id, struct arena *arena,
-                   struct str *payload, int64_t *created_at_us, struct err *err)
-{
-    PGresult *result;
-    int rc;
-
-    *payload = STR_NONE;
-    *created_at_us = 0;
-    param_uuid(&reader->conn.params, id);
-    rc = query_named(reader, PGSQL_read_result, &result, err);
-    if (rc == 0 && PQntuples(result) > 0) {
-        *payload = get_text(result, 0, 0, arena);
-        *created_at_us = get_time(result, 0, 1);
-    }
-    PQclear(result);
-    return pg_reader_whole(arena, rc, err);
-}
-
-/* ---- pages, newest first ---- */
-
-/* They all begin alike: the task, `before` (0 = from the newest), limit. */
-static void put_page(struct store_reader *reader, const struct uuid *id, int64_t before,
-                     uint32_t limit)
-{
-    struct pg_params *params = &reader->conn.params;
-
-    param_int(params, uuid7_key(id));
-    param_uuid(params, id);
-    param_int(params, before > 0 ? before : INT64_MAX);
-    param_int(params, bounded(limit, BOUND_LIST_LIMIT));
-}
-
-static enum actor actor_of(struct str word)
-{
-    for (int i = ACTOR_API; i <= ACTOR_USER; i++)
-        if (str_is(word, actor_word((enum actor)i)))
-            return (enum actor)i;
-    return ACTOR_API;
-}
-
-static void event_from_row(const PGresult *result, int row, int64_t task_key, struct arena *arena,
-                           struct task_event *event)
-{
-    event->task_key = task_key;
-    event->id = get_uuid(result, row, 0);
-    event->seq = get_int(result, row, 1, 0);
-    status_parse(view_text(result, row, 2), &event->status);
-    event->state = get_text(result, row, 3, arena);
-    event->detail = get_text(result, row, 4, arena);
-    event->actor = actor_of(view_text(result, row, 5));
-    event->created_at_us = get_time(result, row, 6);
-}
-
-int pg_read_events(struct store_reader *reader, const struct uuid *id, int64_t before_seq,
-                   uint32_t limit, struct arena *arena, struct task_event **events,
-                   uint32_t *count, struct err *err)
-{
-    PGresult *result;
-    void *items = NULL;
-    int rc;
-
-    *count = 0;
-    put_page(reader, id, before_seq, limit);
-    rc = query_named(reader, PGSQL_read_events, &result, err);
-    if (rc == 0)
-        rc = alloc_rows(result, sizeof **events, arena, &items, err);
-    *events = items;
-    for (int row = 0; rc == 0 && row < PQntuples(result); row++) {
-        rc = pg_reader_row_fits(result, row, arena, err);
-        if (rc == 0)
-            event_from_row(result, row, uuid7_key(id), arena, &(*events)[(*count)++]);
     }
     PQclear(result);
     return pg_reader_whole(arena, rc, err);

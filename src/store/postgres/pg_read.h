@@ -54,4 +54,16 @@ int pg_reader_row_fits(const PGresult *result, int row, const struct arena *aren
 void reader_task_from_row(const PGresult *result, int row, struct arena *arena,
                           struct task *task);
 
+/* The reading verbs that are not on rows; pg_read.c, pg_read_list.c, pg_read_logs.c */
+struct store_reader *pg_reader_open(struct store *, struct err *);
+void pg_reader_close(struct store_reader *);
+int pg_read_task(struct store_reader *, const struct uuid *, struct arena *, struct task **,
+                 struct err *);
+int pg_read_tasks(struct store_reader *, const struct task_filter *, struct arena *,
+                  struct task **, uint32_t *, struct err *);
+int pg_read_logs(struct store_reader *, const struct uuid *, const struct log_filter *,
+                 struct arena *, struct log_entry **, uint32_t *, struct err *);
+int pg_read_execution_logs(struct store_reader *, const struct uuid *, const struct log_filter *,
+                           struct arena *, struct log_entry **, uint32_t *, struct err *);
+
 #endif

@@ -1,6 +1,7 @@
 /* Results of tasks: gathered until somebody could look at them in the same transaction, or until it
  * ends, and then written by one statement. Thousands may come in one report. */
 #include "store/postgres/pg_int.h"
+#include "store/postgres/pg_history.h"
 
 #include "base/hash.h"
 
@@ -73,13 +74,4 @@ int pg_result_put(struct store *base, const struct uuid *task_id, struct str pay
         return err_set(err, ERR_MEMORY, "out of memory for a result; try again");
     store->results = result;
     return 0;
-}
-
-int pg_result_drop(struct store *base, const struct uuid *task_id, struct err *err)
-{
-    struct pg_store *store = pg_of(base);
-
-    TRY(results_flush(store, err));
-    param_uuid(&store->conn.params, task_id);
-    return pg_send(store, PGSQL_result_delete, err);
 }

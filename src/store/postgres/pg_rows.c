@@ -117,7 +117,7 @@ static void put_element(struct pg_params *params, const struct field *column, co
         array_text(params, str_of(column->words->word((int)value_of(column, row))));
         break;
     default:
-        ASSERT(false); /* a kind that these tables do not have */
+        ASSERT(false); /* these tables have no other kind */
     }
 }
 
@@ -352,7 +352,7 @@ static void get_column(const PGresult *result, int row, int at, const struct fie
         memcpy(out, &word, sizeof word);
         break;
     default:
-        ASSERT(false); /* a kind that these tables do not have */
+        ASSERT(false); /* these tables have no other kind */
     }
 }
 

@@ -8,6 +8,7 @@
  * search path (which every transaction sets again) or a statement under a name of ours. Writer's
  * thread. */
 #include "store/postgres/pg_int.h"
+#include "store/postgres/pg_check.h"
 
 #include "base/clock.h"
 #include "base/embedded.h"

@@ -13,25 +13,24 @@
 #include "store/rows/rows_statements.h"
 
 #define PG_STATEMENTS(X)                                                                        \
-    X(doctor_version) X(doctor_autovacuum) X(doctor_statements) X(doctor_rights)                \
-    X(doctor_connections) X(doctor_durability) X(doctor_months) X(doctor_checks)                \
-    X(doctor_references)                                                                        \
-    X(worker_one) X(queue_lock) X(queues_lock) X(held_of_queue) X(key_counts_add)               \
-    X(key_counts_fold) X(key_held)                                                              \
-    X(bucket_one) X(bucket_put) X(timeline) X(timeline_first) X(timeline_note)                  \
-    X(mark) X(mark_make) X(mark_settle) X(last_time) X(lead_guard)                           \
-    X(task_keys) X(execution_keys) X(outbox_keys)                                               \
-    X(lanes_all) X(lane_make) X(lane_find) X(lane_by_number) X(counts_add) X(counts_fold)       \
-    X(counts_of_queue)                                                          \
-    X(tasks_state) X(tasks_lean) X(tasks_full) X(data_put) X(data_delete)                       \
-    X(tags_insert) X(uniques_insert) X(uniques_owner) X(uniques_delete)                         \
-    X(delete_logs) X(delete_by_task) X(delete_by_id) X(delete_runs)                                            \
-    X(ready_insert) X(ready_delete) X(parked_insert) X(parked_delete) X(due_insert)             \
-    X(due_delete) X(held_insert) X(held_delete) X(settled_insert) X(settled_delete)             \
-    X(ready_take) X(ready_pop) X(pending_orders) X(order_update) X(parked_first) X(parked_keys) \
-    X(due_first) X(due_next) X(held_all) X(held_by_worker) X(settled_by_status)                 \
-    X(dependents_decide) X(dependencies_undecide)                                               \
-    X(any_dependency) X(dependencies_insert) X(dependents_of) X(parents_of) X(children_of)      \
+    X(doctor_version) X(doctor_autovacuum) X(doctor_statements) X(doctor_rights)               \
+    X(doctor_connections) X(doctor_durability) X(doctor_months) X(doctor_checks)               \
+    X(doctor_references)                                                                       \
+    X(key_counts_add)                                                                          \
+    X(key_counts_fold)                                                                         \
+    X(timeline) X(timeline_first) X(timeline_note)                                             \
+    X(mark) X(mark_make) X(mark_settle) X(last_time) X(lead_guard)                             \
+    X(task_keys) X(execution_keys) X(outbox_keys)                                              \
+    X(lanes_all) X(lane_make) X(lane_find) X(lane_by_number) X(counts_add) X(counts_fold)      \
+    X(counts_of_queue)                                                                         \
+    X(tasks_state) X(tasks_lean) X(tasks_full) X(data_put) X(data_delete)                      \
+    X(tags_insert) X(uniques_insert) X(uniques_owner) X(uniques_delete)                        \
+    X(delete_logs) X(delete_by_task) X(delete_by_id) X(delete_runs)                            \
+    X(ready_insert) X(ready_delete) X(parked_insert) X(parked_delete) X(due_insert)            \
+    X(due_delete) X(held_insert) X(held_delete) X(settled_insert) X(settled_delete)            \
+    X(ready_take) X(ready_pop) X(pending_orders) X(order_update)                               \
+    X(held_all) X(held_by_worker) X(settled_by_status)                                         \
+    X(any_dependency)                                                                          \
     PG_HISTORY_STATEMENTS(X) PG_REGISTRY_STATEMENTS(X) PG_READ_STATEMENTS(X) \
     PG_COPY_STATEMENTS(X) PG_PARTITION_STATEMENTS(X) \
     PG_LOG_STATEMENTS(X)

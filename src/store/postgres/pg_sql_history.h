@@ -3,10 +3,10 @@
 #define STORE_POSTGRES_PG_SQL_HISTORY_H
 
 #define PG_HISTORY_STATEMENTS(X)                                                                \
-    X(events_insert) X(executions_save) X(executions_save_keyed) X(execution_by_key)            \
-    X(results_put) X(result_delete)                                                              \
-    X(checkpoint_seqs) X(checkpoint_insert) X(checkpoint_thin) \
-    X(prune_candidates) X(prune_opening) X(prune_events) X(prune_executions)                    \
+    X(events_insert) X(executions_save) X(executions_save_keyed)                               \
+    X(results_put)                                                                             \
+    X(checkpoint_seqs) X(checkpoint_insert) X(checkpoint_thin)                                 \
+    X(prune_candidates) X(prune_opening) X(prune_events) X(prune_executions)                   \
     X(prune_logs_next) X(prune_logs)
 
 #endif

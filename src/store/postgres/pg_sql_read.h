@@ -4,12 +4,12 @@
 #define STORE_POSTGRES_PG_SQL_READ_H
 
 #define PG_READ_STATEMENTS(X)                                                                   \
-    X(read_task) X(read_dependencies) X(read_dependents) X(read_result) X(read_events)          \
-    X(log_bound) X(execution_logs_of) X(execution_log_bound)                                                             \
-    X(read_logs) X(list_counts) X(list_key_at) X(list_tasks) X(list_fits)   \
-    X(list_by_external) X(list_by_parent) X(list_by_context) X(list_by_workflow)                \
-    X(list_by_correlation) X(list_by_schedule) X(list_by_job) X(list_by_user) X(list_by_tag)    \
-    X(list_by_tag_anywhere) X(list_by_key) X(list_by_lanes) X(list_by_settled) X(list_by_held)  \
+    X(read_task)                                                                               \
+    X(log_bound) X(execution_logs_of) X(execution_log_bound)                                   \
+    X(read_logs) X(list_counts) X(list_key_at) X(list_tasks) X(list_fits)                      \
+    X(list_by_external) X(list_by_parent) X(list_by_context) X(list_by_workflow)               \
+    X(list_by_correlation) X(list_by_schedule) X(list_by_job) X(list_by_user) X(list_by_tag)   \
+    X(list_by_tag_anywhere) X(list_by_key) X(list_by_lanes) X(list_by_settled) X(list_by_held) \
     X(list_by_pending) X(list_by_delayed)
 
 #endif

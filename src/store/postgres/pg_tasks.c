@@ -1,6 +1,8 @@
 /* Tasks as rows, many at a time: insert, save where the row is still what was seen, load by key,
  * delete with all they left. Writes are sent ahead; what they find wrong is told at the commit. */
 #include "store/postgres/pg_int.h"
+#include "store/postgres/pg_history.h"
+#include "store/postgres/pg_tasks.h"
 
 #include "base/hash.h"
 #include "base/json.h"

@@ -3,6 +3,8 @@
  * this process knows of the future that never was (keys, lanes, its mark) is forgotten here, and
  * leases given out in it are void (F-E5). Writer's thread only, outside of transactions. */
 #include "store/postgres/pg_int.h"
+#include "store/postgres/pg_check.h"
+#include "store/postgres/pg_tasks.h"
 
 #include <stdio.h>
 

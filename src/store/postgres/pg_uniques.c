@@ -2,6 +2,7 @@
  * two nodes that want the same at the same moment one waits for the other's commit and then finds
  * it taken. */
 #include "store/postgres/pg_int.h"
+#include "store/postgres/pg_tasks.h"
 
 static const char *const kind_words[] = {"key", "hash", "external"};
 

@@ -3,6 +3,7 @@
  * again here, some at a time. Only reads; one snapshot, whatever other nodes write meanwhile. Then
  * the indexes are looked into (pg_check.c). */
 #include "store/postgres/pg_int.h"
+#include "store/postgres/pg_check.h"
 
 #include "base/hash.h"
 #include "core/task/checkpoint.h"

@@ -7,6 +7,8 @@
 
 static const struct field id_fields[] = {FIELD_ROW(uuid, id, bytes, UUID, 0)};
 const struct field_table rows_id_table = FIELD_TABLE(uuid, "id", "i", id_fields);
+static const struct field text_fields[] = {FIELD_ROW(str, text, data, TEXT, 0)};
+const struct field_table rows_text_table = FIELD_TABLE(str, "text", "t", text_fields);
 
 /* ---- writing ---- */
 
@@ -47,8 +49,9 @@ int rows_save(struct rows *rows, enum rows_statement name, const struct field_ta
     return run_with(rows, ROWS_PLAIN(name), table, row, NULL, err);
 }
 
-int rows_save_all(struct rows *rows, const struct rows_query *query, const struct field_table *table,
-             const void *structs, uint32_t count, int64_t *changes, struct err *err)
+int rows_save_all(struct rows *rows, const struct rows_query *query,
+                  const struct field_table *table, const void *structs, uint32_t count,
+                  int64_t *changes, struct err *err)
 {
     int64_t sum = 0;
 
@@ -65,8 +68,9 @@ int rows_save_all(struct rows *rows, const struct rows_query *query, const struc
     return 0;
 }
 
-int rows_save_marked(struct rows *rows, enum rows_statement name, const struct field_table *table,
-                    void *structs, uint32_t count, size_t mark, struct err *err)
+int rows_save_marked(struct rows *rows, enum rows_statement name,
+                     const struct field_table *table, void *structs, uint32_t count, size_t mark,
+                     struct err *err)
 {
     if (count > 0 && rows->driver->put)
         return rows->driver->put(rows, ROWS_PLAIN(name), table, structs, count,

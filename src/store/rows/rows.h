@@ -63,6 +63,9 @@ struct rows_cursor {
     bool own;           /* the handle goes with the cursor */
 };
 
+/* What a store may gather before it writes it. */
+enum rows_gathered { ROWS_COUNTS /* of tasks */, ROWS_RESULTS };
+
 struct rows_driver {
     /* *changes: how many rows it changed; NULL = nobody wants to know, and nobody waits. */
     int (*run)(struct rows *rows, const struct rows_query *query, int64_t *changes,
@@ -82,8 +85,8 @@ struct rows_driver {
      * task: a whole row of recovery_candidates. */
     void (*cell)(const struct rows_cursor *cursor, uint32_t column, struct rows_value *cell);
     void (*task)(const struct rows_cursor *cursor, struct arena *arena, struct task *task);
-    /* Counts of tasks that the transaction under way has changed are in their table then. */
-    int (*flush_counts)(struct rows *rows, struct err *err);
+    /* What the transaction under way has gathered is in its table then. */
+    int (*flush)(struct rows *rows, enum rows_gathered what, struct err *err);
     int (*fits)(const struct rows_cursor *cursor, const struct arena *arena, struct err *err);
     void (*close)(struct rows_cursor *cursor);
     /* Around what a reader asks together; again: whether to ask anew (*turns is 0 at first). */
@@ -120,11 +123,13 @@ int rows_change(struct rows *rows, const struct rows_query *query, const char *w
 int rows_save(struct rows *rows, enum rows_statement name, const struct field_table *table,
               const void *row, struct err *err);
 /* Many; the values of the query come first. */
-int rows_save_all(struct rows *rows, const struct rows_query *query, const struct field_table *table,
-             const void *structs, uint32_t count, int64_t *changes, struct err *err);
+int rows_save_all(struct rows *rows, const struct rows_query *query,
+                  const struct field_table *table, const void *structs, uint32_t count,
+                  int64_t *changes, struct err *err);
 /* The same, and the bool that lies `mark` bytes into each struct says whether it changed a row. */
-int rows_save_marked(struct rows *rows, enum rows_statement name, const struct field_table *table,
-                    void *structs, uint32_t count, size_t mark, struct err *err);
+int rows_save_marked(struct rows *rows, enum rows_statement name,
+                     const struct field_table *table, void *structs, uint32_t count, size_t mark,
+                     struct err *err);
 
 /* Where results go: the address of a pointer to structs, and their size. */
 #define ROWS_INTO(pointer) (pointer), sizeof **(pointer)
@@ -142,7 +147,8 @@ struct str rows_keep(const struct rows_value *cell, struct arena *arena);
 /* The first row; a NULL pointer when there is none. */
 int rows_one(struct rows *rows, const struct rows_query *query, const struct field_table *table,
              struct arena *arena, void *one, size_t bytes, struct err *err);
-/* By ids: pointers[i] is that of ids[i], or NULL. Rows begin with the place of the id, from 1 on. */
+/* By ids: pointers[i] is that of ids[i], or NULL. Rows begin with the place of the id, from 1
+ * on. */
 int rows_by_id(struct rows *rows, enum rows_statement name, const struct uuid *ids, uint32_t count,
                const struct field_table *table, struct arena *arena, void *pointers, size_t bytes,
                struct err *err);
@@ -166,7 +172,8 @@ int rows_read(const struct rows_cursor *cursor, uint32_t first, const struct fie
 int rows_tasks(struct rows *rows, const struct rows_query *query, struct arena *arena,
                struct task ***tasks, uint32_t *count, struct err *err);
 
-extern const struct field_table rows_id_table; /* struct uuid: one column */
+extern const struct field_table rows_id_table;   /* struct uuid: one column */
+extern const struct field_table rows_text_table; /* struct str */
 
 /* Of lists that people read, and of the pages of a task's history: how many where none are asked
  * for, and at most. */

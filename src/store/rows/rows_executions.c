@@ -1,7 +1,7 @@
 /* Executions as the history of tasks and jobs (D8), once for every store: those of a task, the list
  * over all, one by its id, and how runs of a job went. Those of a job are found through an index of
  * their own; without a job the list walks from the newest. Keys grow with time, so that a time
- * narrows them. One reader per thread. */
+ * narrows them. The writer loads one; all else belongs to readers. */
 #include "store/rows/rows_executions.h"
 
 #include "core/task/execution_fields.h"
@@ -32,6 +32,21 @@ static int take(struct rows *rows, const struct rows_query *query, struct arena 
     return rows_take_also(rows, query, &execution_shown_table, take_result, arena,
                           ROWS_INTO(executions), count, err);
 }
+
+/* With the id of its task. */
+static const struct field_table loaded_table = {.name = "execution_loaded", .alias = "e",
+                                                .fields = execution_fields,
+                                                .count = EXECUTION_FIELDS_COUNT + 1,
+                                                .bytes = sizeof(struct execution)};
+
+int rows_execution_load(struct store *store, int64_t key, struct arena *arena,
+                        struct execution **execution, struct err *err)
+{
+    return rows_one(rows_of(store), ROWS_QUERY(ROWS_execution_by_key, value_int(key)),
+                    &loaded_table, arena, ROWS_INTO(execution), err);
+}
+
+/* ---- readers ---- */
 
 int rows_read_executions(struct store_reader *reader, const struct uuid *id, int64_t before_key,
                          uint32_t limit, struct arena *arena, struct execution **executions,

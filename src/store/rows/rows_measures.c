@@ -47,7 +47,7 @@ static int hours_prune(struct store *store, int64_t before_us, struct err *err)
 int rows_counts_load(struct store *store, struct arena *arena, struct lane_count **counts,
                      uint32_t *count, struct err *err)
 {
-    TRY(rows_of(store)->driver->flush_counts(rows_of(store), err));
+    TRY(rows_of(store)->driver->flush(rows_of(store), ROWS_COUNTS, err));
     return rows_take(rows_of(store), ROWS_PLAIN(ROWS_counts_named), &lane_table, arena,
                      ROWS_INTO(counts), count, err);
 }

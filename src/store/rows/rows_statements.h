@@ -32,7 +32,20 @@
     X(waits_delete) X(waits_drop) X(waits_end) X(waits_end_of_job) X(waits_over) X(delayed_scan)
 
 #define ROWS_EXECUTION_STATEMENTS(X)                                                               \
-    X(read_executions) X(read_execution) X(execution_key_at) X(job_of_schedule) X(job_stats)
+    X(execution_by_key) X(read_executions) X(read_execution) X(execution_key_at)                   \
+    X(job_of_schedule) X(job_stats)
+
+#define ROWS_WAITING_STATEMENTS(X) X(parked_first) X(parked_keys) X(due_first) X(due_next)
+
+#define ROWS_RELATIVE_STATEMENTS(X)                                                                \
+    X(dependencies_insert) X(dependents_of) X(dependents_decide) X(dependencies_undecide)          \
+    X(parents_of) X(children_of) X(result_delete) X(read_dependencies) X(read_dependents)          \
+    X(read_result) X(read_events)
+
+#define ROWS_REGISTRY_STATEMENTS(X)                                                                \
+    X(workers_all) X(worker_put) X(worker_delete) X(queues_all) X(queue_put) X(queue_delete)       \
+    X(info_get) X(info_put) X(outbox_insert) X(outbox_due) X(outbox_next) X(outbox_update)         \
+    X(outbox_delete) X(outbox_count) X(outbox_prune)
 
 /* Lists for people: any of their filters may be NULL. */
 #define ROWS_LIST_STATEMENTS(X)                                                                    \
@@ -42,9 +55,12 @@
 #define ROWS_COMMON_STATEMENTS(X)                                                                  \
     ROWS_LIST_STATEMENTS(X) ROWS_RECOVERY_STATEMENTS(X) ROWS_MEASURE_STATEMENTS(X)                 \
     ROWS_CATALOG_STATEMENTS(X) ROWS_PLAN_STATEMENTS(X) ROWS_RUN_STATEMENTS(X)                     \
-    ROWS_EXECUTION_STATEMENTS(X)
+    ROWS_EXECUTION_STATEMENTS(X) ROWS_REGISTRY_STATEMENTS(X) ROWS_RELATIVE_STATEMENTS(X)     \
+    ROWS_WAITING_STATEMENTS(X)
 
-#define ROWS_SHARED_STATEMENTS(X) X(jobs_hold)
+#define ROWS_SHARED_STATEMENTS(X)                                                                  \
+    X(jobs_hold) X(worker_one) X(worker_renew) X(queue_make) X(queue_lock) X(held_of_queue)        \
+    X(queues_lock) X(key_held) X(bucket_one) X(bucket_put)
 
 #define ROWS_STATEMENTS(X) ROWS_COMMON_STATEMENTS(X) ROWS_SHARED_STATEMENTS(X)
 

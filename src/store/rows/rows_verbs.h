@@ -5,14 +5,56 @@
 #include "store/rows/rows_catalog.h"
 #include "store/rows/rows_measures.h"
 #include "store/rows/rows_recovery.h"
+#include "store/rows/rows_registry.h"
+#include "store/rows/rows_relatives.h"
+#include "store/rows/rows_waiting.h"
 
 #define ROWS_STORE_VERBS                                                                           \
     .checkpoint_newest = rows_checkpoint_newest,                                                   \
     .checkpoint_invalidate = rows_checkpoint_invalidate,                                           \
     .read_checkpoints = rows_read_checkpoints,                                                     \
+    .parked_find = rows_parked_find,                                                               \
+    .parked_keys = rows_parked_keys,                                                               \
+    .due_find = rows_due_find,                                                                     \
+    .dependencies_insert = rows_dependencies_insert,                                               \
+    .dependents_find = rows_dependents_find,                                                       \
+    .dependents_decide = rows_dependents_decide,                                                   \
+    .dependencies_undecide = rows_dependencies_undecide,                                           \
+    .outputs_find = rows_outputs_find,                                                             \
+    .result_drop = rows_result_drop,                                                               \
+    .read_dependencies = rows_read_dependencies,                                                   \
+    .read_dependents = rows_read_dependents,                                                       \
+    .read_outputs = rows_read_outputs,                                                             \
+    .read_result = rows_read_result,                                                               \
+    .read_events = rows_read_events,                                                               \
+    .execution_load = rows_execution_load,                                                         \
     .read_executions = rows_read_executions,                                                       \
     .counts_load = rows_counts_load,                                                               \
+    .outbox_due = rows_outbox_due,                                                                 \
+    .outbox_count = rows_outbox_count,                                                             \
+    .outbox_prune = rows_outbox_prune,                                                             \
+    .outbox_save = rows_outbox_save,                                                               \
+    .workers_load = rows_workers_load,                                                             \
+    .worker_put = rows_worker_put,                                                                 \
+    .worker_delete = rows_worker_delete,                                                           \
+    .queues_load = rows_queues_load,                                                               \
+    .queue_put = rows_queue_put,                                                                   \
+    .queue_delete = rows_queue_delete,                                                             \
+    .info_get = rows_info_get,                                                                     \
+    .info_put = rows_info_put,                                                                     \
     .recovery = &rows_recovery_verbs,                                                              \
     .measures = &rows_measure_verbs
+
+/* And of stores that several nodes share. */
+#define ROWS_SHARED_VERBS                                                                          \
+    .worker_load = rows_worker_load,                                                               \
+    .worker_renew = rows_worker_renew,                                                             \
+    .queue_make = rows_queue_make,                                                                 \
+    .limits_lock = rows_limits_lock,                                                               \
+    .limits_count = rows_limits_count,                                                             \
+    .limits_hold = rows_limits_hold,                                                               \
+    .key_held = rows_key_held,                                                                     \
+    .bucket_load = rows_bucket_load,                                                               \
+    .bucket_save = rows_bucket_save
 
 #endif

@@ -5,6 +5,7 @@
 #include "base/fault.h"
 #include "base/hash.h"
 #include "store/sqlite/sqlite_read.h"
+#include "store/sqlite/sqlite_file.h"
 
 #include <errno.h>
 #include <fcntl.h>

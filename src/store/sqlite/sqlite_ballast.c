@@ -2,6 +2,7 @@
  * that running tasks can still end and retention can still remove; new work is refused until the
  * ballast could be taken again. */
 #include "store/sqlite/sqlite_int.h"
+#include "store/sqlite/sqlite_file.h"
 
 #include <fcntl.h>
 #include <stdio.h>

@@ -2,6 +2,7 @@
  * columns, used for one batch and dropped: what that costs is nothing beside its thousand rows.
  * The file's lock, held since the store was opened, keeps everybody else out. Writer's thread. */
 #include "store/sqlite/sqlite_int.h"
+#include "store/sqlite/sqlite_file.h"
 #include "store/store_copy.h"
 
 #define TEXT_BYTES_MAX 16384

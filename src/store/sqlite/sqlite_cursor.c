@@ -161,10 +161,10 @@ static void task(const struct rows_cursor *cursor, struct arena *arena, struct t
     to->spec.type = column_str(stmt, at + 2, arena);
 }
 
-static int flush_counts(struct rows *rows, struct err *err)
+static int flush(struct rows *rows, enum rows_gathered what, struct err *err)
 {
     ASSERT(!rows->reads);
-    return lines_flush(store_of(rows), err);
+    return what == ROWS_COUNTS ? lines_flush(store_of(rows), err) : 0;
 }
 
 static int fits(const struct rows_cursor *cursor, const struct arena *arena, struct err *err)
@@ -209,7 +209,7 @@ const struct rows_driver sqlite_rows_driver = {
     .next = next,
     .cell = cell,
     .task = task,
-    .flush_counts = flush_counts,
+    .flush = flush,
     .fits = fits,
     .close = close_cursor,
     .begin = begin_together,

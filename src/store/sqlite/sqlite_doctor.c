@@ -2,6 +2,7 @@
  * Any thread with its own store. */
 #include "base/buf.h"
 #include "store/sqlite/sqlite_int.h"
+#include "store/sqlite/sqlite_file.h"
 
 #define TEXT_BYTES_MAX 4096
 

@@ -5,6 +5,7 @@
 #include "core/bounds.h"
 #include "core/task/checkpoint.h"
 #include "store/sqlite/sqlite_int.h"
+#include "store/sqlite/sqlite_tasks.h"
 
 static void bind_word(sqlite3_stmt *stmt, int at, const char *word)
 {
@@ -115,29 +116,6 @@ int sqlite_executions_save(struct store *base, const struct execution *execution
     return 0;
 }
 
-int sqlite_execution_load(struct store *base, int64_t key, struct arena *arena,
-                          struct execution **execution, struct err *err)
-{
-    struct sqlite_sql *sql = &sqlite_of(base)->sql;
-    sqlite3_stmt *stmt = sql_get(sql, SQL_execution_by_key, err);
-    int rc;
-
-    *execution = NULL;
-    if (!stmt)
-        return -(int)err->code;
-    bind_int(stmt, 1, key);
-    rc = sql_step(sql, stmt, err);
-    if (rc <= 0)
-        return rc;
-    *execution = arena_alloc(arena, sizeof **execution);
-    if (*execution) {
-        sqlite_execution_from_row(stmt, 0, arena, *execution);
-        (*execution)->task_id = column_uuid(stmt, SQLITE_EXECUTION_COLUMNS_COUNT);
-    }
-    sqlite3_reset(stmt);
-    return *execution ? 0 : err_set(err, ERR_MEMORY, "out of memory for an execution; try again");
-}
-
 int sqlite_result_put(struct store *base, const struct uuid *task_id, struct str payload,
                       int64_t now_us, struct err *err)
 {
@@ -150,17 +128,6 @@ int sqlite_result_put(struct store *base, const struct uuid *task_id, struct str
     bind_str(stmt, 2, payload);
     bind_int(stmt, 3, now_us);
     bind_sum(stmt, 4, payload);
-    return sql_run(sql, stmt, NULL, err);
-}
-
-int sqlite_result_drop(struct store *base, const struct uuid *task_id, struct err *err)
-{
-    struct sqlite_sql *sql = &sqlite_of(base)->sql;
-    sqlite3_stmt *stmt = sql_get(sql, SQL_result_delete, err);
-
-    if (!stmt)
-        return -(int)err->code;
-    bind_uuid(stmt, 1, task_id);
     return sql_run(sql, stmt, NULL, err);
 }
 

@@ -4,6 +4,7 @@
 #include "base/fault.h"
 #include "store/migrate.h"
 #include "store/sqlite/sqlite_int.h"
+#include "store/sqlite/sqlite_file.h"
 #include "store/sqlite/sqlite_store.h"
 
 #include <unistd.h>

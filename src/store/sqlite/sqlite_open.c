@@ -6,6 +6,9 @@
 #include "base/hash.h"
 #include "store/migrate.h"
 #include "store/sqlite/sqlite_cursor.h"
+#include "store/sqlite/sqlite_read.h"
+#include "store/sqlite/sqlite_file.h"
+#include "store/sqlite/sqlite_tasks.h"
 #include "store/sqlite/sqlite_int.h"
 #include "store/sqlite/sqlite_store.h"
 #include "store/rows/rows_verbs.h"
@@ -411,47 +414,20 @@ static const struct store_verbs verbs = {
     .ready_take = sqlite_ready_take,
     .ready_count = sqlite_ready_count,
     .ready_reorder = sqlite_ready_reorder,
-    .parked_find = sqlite_parked_find,
-    .parked_keys = sqlite_parked_keys,
-    .due_find = sqlite_due_find,
     .held_find = sqlite_held_find,
     .status_find = sqlite_status_find,
-    .dependencies_insert = sqlite_dependencies_insert,
-    .dependents_find = sqlite_dependents_find,
-    .dependents_decide = sqlite_dependents_decide,
-    .dependencies_undecide = sqlite_dependencies_undecide,
-    .outputs_find = sqlite_outputs_find,
     .events_insert = sqlite_events_insert,
     .executions_insert = sqlite_executions_insert,
     .executions_save = sqlite_executions_save,
-    .execution_load = sqlite_execution_load,
     .result_put = sqlite_result_put,
-    .result_drop = sqlite_result_drop,
     .checkpoint_insert = sqlite_checkpoint_insert,
     .logs_insert = sqlite_logs_insert,
-    .outbox_insert = sqlite_outbox_insert,
-    .outbox_due = sqlite_outbox_due,
-    .outbox_count = sqlite_outbox_count,
-    .outbox_prune = sqlite_outbox_prune,
-    .outbox_save = sqlite_outbox_save,
-    .workers_load = sqlite_workers_load,
-    .worker_put = sqlite_worker_put,
-    .worker_delete = sqlite_worker_delete,
-    .queues_load = sqlite_queues_load,
-    .queue_put = sqlite_queue_put,
-    .queue_delete = sqlite_queue_delete,
-    .info_get = sqlite_info_get,
-    .info_put = sqlite_info_put,
+    .outbox_insert = rows_outbox_insert,
     .history_prune = sqlite_history_prune,
     .reader_open = sqlite_reader_open,
     .reader_close = sqlite_reader_close,
     .read_task = sqlite_read_task,
     .read_tasks = sqlite_read_tasks,
-    .read_dependencies = sqlite_read_dependencies,
-    .read_dependents = sqlite_read_dependents,
-    .read_outputs = sqlite_read_outputs,
-    .read_result = sqlite_read_result,
-    .read_events = sqlite_read_events,
     .read_logs = sqlite_read_logs,
     .verify = sqlite_verify,
     .backup = sqlite_backup,

@@ -6,6 +6,7 @@
  * executions whose logs are still kept. Writer's thread only. */
 #include "store/log_store.h"
 #include "store/sqlite/sqlite_int.h"
+#include "store/sqlite/sqlite_tasks.h"
 
 struct prune {
     struct sqlite_store *store;

@@ -13,12 +13,6 @@ void query_add_text(struct query *query, const char *condition, struct str text)
         query_add(query, condition, (struct query_value){NULL, text, 0});
 }
 
-void query_add_id(struct query *query, const char *condition, const struct uuid *id)
-{
-    if (!uuid_is_nil(id))
-        query_add(query, condition, (struct query_value){id, STR_NONE, 0});
-}
-
 void query_add_number(struct query *query, const char *condition, int64_t number)
 {
     query_add(query, condition, (struct query_value){NULL, STR_NONE, number});

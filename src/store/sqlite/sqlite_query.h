@@ -24,7 +24,6 @@ struct query {
 /* Each appends a condition with one question mark. Absent texts and nil ids append nothing. */
 void query_add(struct query *query, const char *condition, struct query_value value);
 void query_add_text(struct query *query, const char *condition, struct str text);
-void query_add_id(struct query *query, const char *condition, const struct uuid *id);
 void query_add_number(struct query *query, const char *condition, int64_t number);
 
 /* The statement with its values, which the caller finalizes; NULL on failure. */

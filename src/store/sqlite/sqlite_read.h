@@ -25,4 +25,17 @@ int reader_task_by_key(struct store_reader *reader, int64_t key, struct arena *a
 /* -ERR_TOO_LARGE when the texts of the row do not fit what the arena has left. */
 int reader_row_fits(sqlite3_stmt *stmt, const struct arena *arena, struct err *err);
 
+/* The reading verbs that are not on rows; sqlite_read.c, sqlite_read_list.c */
+struct store_reader *sqlite_reader_open(struct store *, struct err *);
+void sqlite_reader_close(struct store_reader *);
+int sqlite_read_task(struct store_reader *, const struct uuid *, struct arena *, struct task **,
+                     struct err *);
+int sqlite_read_tasks(struct store_reader *, const struct task_filter *, struct arena *,
+                      struct task **, uint32_t *, struct err *);
+int sqlite_read_logs(struct store_reader *, const struct uuid *, const struct log_filter *,
+                     struct arena *, struct log_entry **, uint32_t *, struct err *);
+int sqlite_read_execution_logs(struct store_reader *, const struct uuid *,
+                               const struct log_filter *, struct arena *, struct log_entry **,
+                               uint32_t *, struct err *);
+
 #endif

@@ -260,33 +260,3 @@ void sqlite_spec_from_row(sqlite3_stmt *stmt, int first, struct arena *arena, st
         options_default(task);
     task->has_spec = true;
 }
-
-void sqlite_execution_from_row(sqlite3_stmt *stmt, int first, struct arena *arena,
-                               struct execution *execution)
-{
-    int at = first;
-    const char *word;
-
-    execution->key = sqlite3_column_int64(stmt, at++);
-    execution->id = column_uuid(stmt, at++);
-    execution->task_key = sqlite3_column_int64(stmt, at++);
-    execution->job_id = column_uuid(stmt, at++);
-    execution->schedule_id = column_uuid(stmt, at++);
-    word = (const char *)sqlite3_column_text(stmt, at++);
-    execution_status_parse(str_of(word), &execution->status);
-    execution->attempt_number = sqlite3_column_int64(stmt, at++);
-    execution->lease_token = sqlite3_column_int64(stmt, at++);
-    execution->worker_id = column_str(stmt, at++, arena);
-    execution->correlation_id = column_str(stmt, at++, arena);
-    execution->claim_seq = sqlite3_column_int64(stmt, at++);
-    execution->start_seq = sqlite3_column_int64(stmt, at++);
-    execution->end_seq = sqlite3_column_int64(stmt, at++);
-    execution->created_at_us = sqlite3_column_int64(stmt, at++);
-    execution->started_at_us = sqlite3_column_int64(stmt, at++);
-    execution->completed_at_us = sqlite3_column_int64(stmt, at++);
-    execution->failed_at_us = sqlite3_column_int64(stmt, at++);
-    execution->duration_ms = sqlite3_column_int64(stmt, at++);
-    execution->result_data = column_str(stmt, at++, arena);
-    execution->error_data = column_str(stmt, at++, arena);
-    ASSERT(at == first + SQLITE_EXECUTION_COLUMNS_COUNT);
-}

@@ -8,6 +8,7 @@
 #include "base/hash.h"
 #include "store/migrate.h"
 #include "store/sqlite/sqlite_int.h"
+#include "store/sqlite/sqlite_file.h"
 #include "store/sqlite/sqlite_store.h"
 
 #include <strings.h>

@@ -89,48 +89,48 @@ static void write_state_update(struct buf *out)
                TASK_STATES_NEAR + 2);
 }
 
-/* "@job@" and so on, of the row layer: its length, 0 = it is none. */
-static size_t expand_fields(struct buf *out, struct str text)
+/* What is not of tasks the row layer knows. */
+static void write_token(struct buf *out, struct str token)
 {
-    const char *end = memchr(text.data + 1, '@', text.len - 1);
-    size_t len = end ? (size_t)(end - text.data) + 1 : 0;
+    static const struct {
+        const char *name;
+        const char *text;
+        void (*write)(struct buf *out);
+    } tokens[] = {{"state", NULL, write_state},
+                  {"spec", NULL, write_full},
+                  {"lean", NULL, write_lean}, /* the payload is NULL */
+                  {"state_insert", NULL, write_state_insert},
+                  {"state_update", NULL, write_state_update},
+                  {"spec_insert", NULL, write_spec_insert},
+                  {"options_insert", NULL, write_options_insert},
+                  {"details_insert", NULL, write_details_insert},
+                  {"details", sqlite_details_join, NULL},
+                  {"joins", sqlite_spec_joins, NULL}};
 
-    return len > 2 && rows_write_token(out, str_span(text.data + 1, len - 2), '?') ? len : 0;
+    for (size_t t = 0; t < sizeof tokens / sizeof tokens[0]; t++) {
+        if (!str_is(token, tokens[t].name))
+            continue;
+        if (tokens[t].write)
+            tokens[t].write(out);
+        else
+            buf_text(out, tokens[t].text);
+        return;
+    }
+    ASSERT(rows_write_token(out, token, '?'));
 }
 
 static void expand(struct buf *out, struct str text)
 {
-    static const struct {
-        struct str token;
-        const char *columns;
-        void (*write)(struct buf *out);
-    } tokens[] = {{STR("@state@"), NULL, write_state},
-                  {STR("@spec@"), NULL, write_full},
-                  {STR("@lean@"), NULL, write_lean}, /* the payload is NULL */
-                  {STR("@state_insert@"), NULL, write_state_insert},
-                  {STR("@state_update@"), NULL, write_state_update},
-                  {STR("@spec_insert@"), NULL, write_spec_insert},
-                  {STR("@options_insert@"), NULL, write_options_insert},
-                  {STR("@details_insert@"), NULL, write_details_insert},
-                  {STR("@details@"), sqlite_details_join, NULL},
-                  {STR("@joins@"), sqlite_spec_joins, NULL}};
+    for (size_t i = 0; i < text.len; i++) {
+        const char *end = text.data[i] == '@' ? memchr(text.data + i + 1, '@', text.len - i - 1)
+                                              : NULL;
 
-    for (size_t i = 0; i < text.len;) {
-        struct str rest = str_span(text.data + i, text.len - i);
-        size_t skip = text.data[i] == '@' ? expand_fields(out, rest) : 0;
-
-        for (size_t t = 0; !skip && text.data[i] == '@' && t < sizeof tokens / sizeof tokens[0]; t++) {
-            if (!str_starts(rest, tokens[t].token))
-                continue;
-            if (tokens[t].write)
-                tokens[t].write(out);
-            else
-                buf_text(out, tokens[t].columns);
-            skip = tokens[t].token.len;
-        }
-        if (skip == 0)
+        if (!end) {
             buf_byte(out, text.data[i]);
-        i += skip ? skip : 1;
+            continue;
+        }
+        write_token(out, str_span(text.data + i + 1, (size_t)(end - text.data) - i - 1));
+        i = (size_t)(end - text.data);
     }
 }
 

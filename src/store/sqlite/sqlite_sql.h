@@ -14,35 +14,30 @@
     X(tx_begin) X(tx_commit) X(tx_rollback) X(tx_data_version)                                 \
     X(state_insert) X(spec_insert) X(state_update) X(options_insert) X(details_put)            \
     X(details_delete) X(data_put) X(data_delete)                                               \
-    X(task_state) X(task_lean) X(task_full) X(task_data) X(task_deletes_state) X(task_deletes_spec)\
+    X(task_state) X(task_lean) X(task_full) X(task_data) X(task_deletes_state)                 \
+    X(task_deletes_spec)                                                                       \
     X(task_tag_insert) X(task_deletes_options) X(task_deletes_tags) X(task_deletes_events)     \
     X(task_deletes_executions) X(task_deletes_checkpoints) X(task_deletes_dependencies)        \
     X(task_deletes_recovery)                                                                   \
     X(unique_insert) X(unique_owner) X(unique_delete)                                          \
     X(lane_insert) X(lane_find) X(lanes_all) X(count_add) X(counts_all)                        \
-    X(ready_head) X(pending_orders) X(order_update) X(parked_first) X(parked_key_next)         \
-    X(due_first) X(due_next)                                                                   \
+    X(ready_head) X(pending_orders) X(order_update)                                            \
     X(held_all) X(held_by_worker) X(settled_by_status)                                         \
-    X(dependent_decide) X(dependencies_undecide)                                                \
-    X(any_dependency) X(dependency_insert) X(dependents_of) X(parents_of) X(children_of)       \
-    X(event_insert) X(execution_insert) X(execution_update) X(execution_by_key)                \
-    X(result_put) X(result_delete)                                                             \
-    X(checkpoint_insert) X(checkpoint_seqs)                            \
+    X(any_dependency)                                                                          \
+    X(event_insert) X(execution_insert) X(execution_update)                                    \
+    X(result_put)                                                                              \
+    X(checkpoint_insert) X(checkpoint_seqs)                                                    \
     X(checkpoint_thin) X(log_insert) X(log_last) X(head_note) X(heads_first) X(heads_forget)   \
     X(anchor_last) X(anchor_insert) X(anchors_after) X(walk_heads) X(walk_owner) X(walk_lines) \
-    X(heads_taken) X(chain_cut) X(chain_lines) \
+    X(heads_taken) X(chain_cut) X(chain_lines)                                                 \
     X(log_executions) X(log_any) X(log_chains) X(log_emptied) X(heads_open)                    \
     X(head_alive) X(anchors_trim) X(log_of_level) X(log_empty) X(log_run) X(log_cut)           \
     X(prune_candidates) X(prune_events) X(prune_opening) X(prune_execution_next)               \
     X(prune_keeps_claim)                                                                       \
     X(prune_keeps_start) X(prune_keeps_end) X(prune_executions) X(prune_log_next)              \
     X(prune_logs)                                                                              \
-    X(outbox_count) X(outbox_prune) X(outbox_insert) X(outbox_due) X(outbox_next)              \
-    X(outbox_update) X(outbox_delete)                                                          \
-    X(workers_all) X(worker_put) X(worker_delete) X(queues_all) X(queue_put) X(queue_delete)   \
-    X(info_get) X(info_put) X(last_time) X(last_keys)                          \
-    X(read_task) X(read_task_id) X(read_dependencies) X(read_dependents) X(read_result)        \
-    X(read_events)                                                                             \
+    X(last_time) X(last_keys)                                                                  \
+    X(read_task) X(read_task_id)                                                               \
     X(read_logs) X(read_execution_logs) X(list_counts) X(list_probe)                           \
     X(verify_counts) X(verify_states) X(verify_specs) X(verify_parts) X(verify_held)           \
     X(verify_executions)                                                                       \

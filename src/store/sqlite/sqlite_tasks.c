@@ -1,20 +1,13 @@
 /* Tasks as rows: insert, save under the version guard, load by key, delete with all they left. */
 #include "store/sqlite/sqlite_int.h"
+#include "store/sqlite/sqlite_tasks.h"
 
 #include "base/hash.h"
 #include "base/json.h"
 #include "core/bounds.h"
 #include "store/log_store.h"
+#include "store/rows/rows_waiting.h"
 
-#define PARKED_BYTES_MAX (BOUND_NAME_BYTES + BOUND_KEY_BYTES + 2)
-
-struct str sqlite_parked_name(struct str queue, struct str limit_key, char *out)
-{
-    memcpy(out, queue.data, queue.len);
-    out[queue.len] = '\x1f';
-    memcpy(out + queue.len + 1, limit_key.data, limit_key.len);
-    return str_span(out, queue.len + 1 + limit_key.len);
-}
 
 static bool has_data(const struct task *task)
 {
@@ -27,7 +20,7 @@ static int bind_state(sqlite3_stmt *stmt, const struct task *task, char *parked)
     int at = sqlite_bind_state(stmt, task);
 
     if (task->parked)
-        bind_str(stmt, at++, sqlite_parked_name(task->spec.queue, task->spec.limit_key, parked));
+        bind_str(stmt, at++, parked_name(task->spec.queue, task->spec.limit_key, parked));
     else
         sqlite3_bind_null(stmt, at++);
     bind_int_or_null(stmt, at++, task->row.details ? task->key : 0);

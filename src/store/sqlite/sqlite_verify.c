@@ -5,6 +5,7 @@
 #include "core/task/recovery_fields.h"
 #include "base/hash.h"
 #include "store/sqlite/sqlite_cursor.h"
+#include "store/sqlite/sqlite_file.h"
 #include "store/sqlite/sqlite_int.h"
 
 #define LINES_MAX 100 /* per check: whoever sees a hundred knows enough */

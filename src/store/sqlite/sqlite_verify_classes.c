@@ -3,6 +3,7 @@
  * reads. */
 #include "base/buf.h"
 #include "store/sqlite/sqlite_int.h"
+#include "store/sqlite/sqlite_file.h"
 
 #define QUERY_BYTES_MAX (64 * 1024)
 #define TABLES_MAX 1000

@@ -136,11 +136,13 @@ SELECT $1, * FROM unnest($2::uuid[], $3::text[]) ON CONFLICT DO NOTHING;
 
 -- name: dependents_of
 SELECT task_id, dependency_type, coalesce(is_decided, false) FROM task_dependencies
-WHERE depends_on_task_id = $1 AND task_id > $2 ORDER BY task_id LIMIT $3;
+WHERE depends_on_task_id = $1
+    AND task_id > coalesce($2, '00000000-0000-0000-0000-000000000000'::uuid)
+ORDER BY task_id LIMIT $3;
 
 -- name: dependents_decide
-UPDATE task_dependencies SET is_decided = nullif($3::boolean, false)
-WHERE depends_on_task_id = $1 AND task_id = ANY ($2::uuid[]);
+UPDATE task_dependencies SET is_decided = nullif($2::boolean, false)
+WHERE depends_on_task_id = $1 AND task_id = ANY ($3::uuid[]);
 
 -- name: dependencies_undecide
 UPDATE task_dependencies SET is_decided = NULL WHERE task_id = $1 AND is_decided IS NOT NULL;
@@ -154,7 +156,7 @@ LEFT JOIN task_results r ON r.task_id = s.id
 WHERE d.task_id = $1 AND s.task > $2 ORDER BY s.task LIMIT $3;
 
 -- name: children_of
-SELECT s.id, p.ref, s.status, r.payload, s.task
+SELECT s.id, p.ref, s.status, r.payload, s.task, NULL::text
 FROM task_specs p JOIN task_states s ON s.task = p.task
 LEFT JOIN task_results r ON r.task_id = s.id
 WHERE p.parent_id = $1 AND p.task > $2 ORDER BY p.task LIMIT $3;

@@ -18,7 +18,7 @@ LEFT JOIN task_states s ON s.task = perdura_key(d.depends_on_task_id) AND s.id =
 WHERE d.task_id = $1 ORDER BY d.depends_on_task_id LIMIT $2;
 
 -- name: read_dependents
-SELECT task_id, dependency_type FROM task_dependencies
+SELECT task_id, dependency_type, NULL::text FROM task_dependencies
 WHERE depends_on_task_id = $1 ORDER BY task_id LIMIT $2;
 
 -- name: read_result

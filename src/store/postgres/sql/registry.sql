@@ -1,19 +1,12 @@
--- Workers, queues, outbox and the store's own facts. A time that is not known yet is the epoch where
--- the column must have one: it comes back as 0.
+-- Workers, queues, outbox and the store's own facts.
 
 -- name: outbox_insert
-INSERT INTO outbox (message, id, kind, target, task_id, body, attempts, last_error, next_at,
-    expires_at, created_at)
-SELECT v.message, v.id, v.kind, v.target, v.task_id, v.body, v.attempts, v.last_error, v.next_at,
-    coalesce(v.expires_at, to_timestamp(0)), coalesce(v.created_at, to_timestamp(0))
-FROM unnest($1::bigint[], $2::uuid[], $3::text[], $4::text[], $5::uuid[], $6::text[],
-    $7::bigint[], $8::text[], $9::timestamptz[], $10::timestamptz[], $11::timestamptz[])
-    AS v (message, id, kind, target, task_id, body, attempts, last_error, next_at, expires_at,
-        created_at);
+INSERT INTO outbox (@outbox.names@)
+SELECT * FROM unnest($1::bigint[], $2::uuid[], $3::text[], $4::text[], $5::uuid[], $6::text[],
+    $7::bigint[], $8::text[], $9::timestamptz[], $10::timestamptz[], $11::timestamptz[]);
 
 -- name: outbox_due
-SELECT message, id, kind, target, task_id, body, attempts, last_error, next_at, expires_at,
-    created_at
+SELECT @outbox.names@
 FROM outbox WHERE next_at IS NOT NULL AND next_at <= $1 ORDER BY next_at, message LIMIT $2;
 
 -- name: outbox_next
@@ -21,7 +14,7 @@ SELECT next_at FROM outbox WHERE next_at IS NOT NULL AND next_at > $1 ORDER BY n
 
 -- name: outbox_update
 UPDATE outbox SET attempts = $2, last_error = $3, next_at = $4,
-    expires_at = coalesce($5, to_timestamp(0))
+    expires_at = $5
 WHERE message = $1;
 
 -- name: outbox_delete
@@ -34,9 +27,8 @@ SELECT count(*)::bigint FROM outbox WHERE next_at IS NOT NULL;
 -- name: outbox_prune
 WITH old AS MATERIALIZED (
         SELECT message FROM outbox WHERE next_at IS NULL AND created_at < $1
-        ORDER BY created_at LIMIT $2 FOR UPDATE SKIP LOCKED),
-    gone AS (DELETE FROM outbox o USING old WHERE o.message = old.message RETURNING 1)
-SELECT count(*)::bigint FROM gone;
+        ORDER BY created_at LIMIT $2 FOR UPDATE SKIP LOCKED)
+DELETE FROM outbox o USING old WHERE o.message = old.message;
 
 -- Who leads is said by the leadership; a worker's row follows it a little later.
 -- name: workers_all
@@ -51,10 +43,7 @@ ORDER BY w.id COLLATE "C";
 -- name: worker_put
 WITH led AS (
     UPDATE workers SET is_leader = false, leader_until = NULL WHERE is_leader AND $11 AND id <> $1)
-INSERT INTO workers (id, hostname, version, queues, types, categories, pool_size, started_at,
-    last_heartbeat, lease_until, is_leader, leader_until, status)
-VALUES ($1, $2, $3, $4, $5, $6, $7, coalesce($8, to_timestamp(0)),
-    coalesce($9, to_timestamp(0)), coalesce($10, to_timestamp(0)), $11, $12, $13)
+INSERT INTO workers (@worker.names@) VALUES (@worker.values@)
 ON CONFLICT (id) DO UPDATE SET
     hostname = excluded.hostname, version = excluded.version, queues = excluded.queues,
     types = excluded.types, categories = excluded.categories, pool_size = excluded.pool_size,
@@ -71,17 +60,10 @@ WHERE id = $1;
 DELETE FROM workers WHERE id = $1;
 
 -- name: queues_all
-SELECT namespace, name, paused_at, concurrency, rate_count, rate_per_ms, rate_burst,
-    key_concurrency, key_rate_count, key_rate_per_ms, key_rate_burst, type_limits,
-    priority_order, ageing_ms, created_at, updated_at
-FROM queues ORDER BY namespace COLLATE "C", name COLLATE "C";
+SELECT @queue.names@ FROM queues ORDER BY namespace COLLATE "C", name COLLATE "C";
 
 -- name: queue_put
-INSERT INTO queues (namespace, name, paused_at, concurrency, rate_count, rate_per_ms, rate_burst,
-    key_concurrency, key_rate_count, key_rate_per_ms, key_rate_burst, type_limits,
-    priority_order, ageing_ms, created_at, updated_at)
-VALUES ($1, $2, $3, $4, $5, $6, $7, $8, $9, $10, $11, $12, $13, $14,
-    coalesce($15, to_timestamp(0)), coalesce($16, to_timestamp(0)))
+INSERT INTO queues (@queue.names@) VALUES (@queue.values@)
 ON CONFLICT (namespace, name) DO UPDATE SET
     paused_at = excluded.paused_at, concurrency = excluded.concurrency,
     rate_count = excluded.rate_count, rate_per_ms = excluded.rate_per_ms,
@@ -92,16 +74,12 @@ ON CONFLICT (namespace, name) DO UPDATE SET
     updated_at = excluded.updated_at;
 
 -- name: queue_make
-INSERT INTO queues (namespace, name, paused_at, concurrency, rate_count, rate_per_ms, rate_burst,
-    key_concurrency, key_rate_count, key_rate_per_ms, key_rate_burst, type_limits,
-    priority_order, ageing_ms, created_at, updated_at)
-VALUES ($1, $2, $3, $4, $5, $6, $7, $8, $9, $10, $11, $12, $13, $14,
-    coalesce($15, to_timestamp(0)), coalesce($16, to_timestamp(0)))
+INSERT INTO queues (@queue.names@) VALUES (@queue.values@)
 ON CONFLICT (namespace, name) DO NOTHING;
 
 -- name: queue_delete
 DELETE FROM queues
-WHERE namespace = $1 AND name = $2 AND updated_at = coalesce($3, to_timestamp(0));
+WHERE namespace = $1 AND name = $2 AND updated_at = $3;
 
 -- name: info_get
 SELECT value FROM store_info WHERE name = $1;

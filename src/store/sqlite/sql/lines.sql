@@ -18,8 +18,15 @@ UPDATE task_states SET order_key = ?2 WHERE task = ?1;
 -- name: parked_first
 SELECT id FROM task_states WHERE parked = ?1 ORDER BY order_key LIMIT ?2;
 
--- name: parked_key_next
-SELECT parked FROM task_states WHERE parked > ?1 ORDER BY parked LIMIT 1;
+-- One after the other by the index: there may be millions of one key.
+-- name: parked_keys
+WITH RECURSIVE keys (parked, n) AS (
+    SELECT (SELECT s.parked FROM task_states s WHERE s.parked > ?1 ORDER BY s.parked LIMIT 1), 1
+    UNION ALL
+    SELECT (SELECT s.parked FROM task_states s WHERE s.parked > k.parked ORDER BY s.parked LIMIT 1),
+        k.n + 1
+    FROM keys k WHERE k.n < ?2 AND k.parked IS NOT NULL)
+SELECT parked FROM keys WHERE parked IS NOT NULL ORDER BY n;
 
 -- name: due_first
 SELECT id FROM task_states
@@ -50,16 +57,17 @@ WHERE s.status = ?3 AND s.status <> 'pending' AND s.status <> 'claimed' AND s.st
 -- name: any_dependency
 SELECT 1 FROM task_dependencies LIMIT 1;
 
--- name: dependency_insert
+-- name: dependencies_insert
 INSERT OR IGNORE INTO task_dependencies (task_id, depends_on_task_id, dependency_type)
 VALUES (?1, ?2, ?3);
 
 -- name: dependents_of
 SELECT task_id, dependency_type, is_decided FROM task_dependencies
-WHERE depends_on_task_id = ?1 AND task_id > ?2 ORDER BY task_id LIMIT ?3;
+WHERE depends_on_task_id = ?1 AND task_id > coalesce(?2, x'') ORDER BY task_id LIMIT ?3;
 
--- name: dependent_decide
-UPDATE task_dependencies SET is_decided = ?3 WHERE depends_on_task_id = ?1 AND task_id = ?2;
+-- name: dependents_decide
+UPDATE task_dependencies SET is_decided = nullif(?2, 0)
+WHERE depends_on_task_id = ?1 AND task_id = ?3;
 
 -- name: dependencies_undecide
 UPDATE task_dependencies SET is_decided = NULL WHERE task_id = ?1 AND is_decided IS NOT NULL;
@@ -72,7 +80,7 @@ LEFT JOIN task_results r ON r.task_id = s.id
 WHERE d.task_id = ?1 AND s.id = d.depends_on_task_id AND s.task > ?2 ORDER BY s.task LIMIT ?3;
 
 -- name: children_of
-SELECT s.id, o.ref, s.status, r.payload, s.task
+SELECT s.id, o.ref, s.status, r.payload, s.task, NULL
 FROM task_options o JOIN task_states s ON s.task = o.task
 LEFT JOIN task_results r ON r.task_id = s.id
 WHERE o.parent_id = ?1 AND o.task > ?2 ORDER BY o.task LIMIT ?3;

@@ -15,11 +15,11 @@ SELECT id FROM task_states WHERE task = ?1;
 -- name: read_dependencies
 SELECT d.depends_on_task_id, d.dependency_type, s.status FROM task_dependencies d
 LEFT JOIN task_states s ON s.task = task_key(d.depends_on_task_id) AND s.id = d.depends_on_task_id
-WHERE d.task_id = ?1 ORDER BY d.depends_on_task_id;
+WHERE d.task_id = ?1 ORDER BY d.depends_on_task_id LIMIT ?2;
 
 -- name: read_dependents
-SELECT task_id, dependency_type FROM task_dependencies
-WHERE depends_on_task_id = ?1 ORDER BY task_id;
+SELECT task_id, dependency_type, NULL FROM task_dependencies
+WHERE depends_on_task_id = ?1 ORDER BY task_id LIMIT ?2;
 
 -- name: read_result
 SELECT payload, created_at FROM task_results WHERE task_id = ?1;
@@ -29,32 +29,33 @@ SELECT payload, created_at FROM task_results WHERE task_id = ?1;
 SELECT id, seq, status, state, detail, actor, created_at FROM (
     SELECT * FROM (
         SELECT id, seq, status, state, detail, actor, created_at FROM task_event_rows
-        WHERE task = ?1 AND seq < ?2 ORDER BY seq DESC LIMIT ?3)
+        WHERE task = ?1 AND seq < ?3 ORDER BY seq DESC LIMIT ?4)
     UNION ALL
     SELECT * FROM (
         SELECT id, claim_seq, 'claimed', 'Claimed', json_object('worker_id', worker_id,
             'lease_token', lease_token, 'attempt', attempt_number), 'WORKER', created_at
-        FROM execution_rows WHERE task = ?1 AND claim_seq < ?2
-        ORDER BY execution DESC LIMIT ?3)
+        FROM execution_rows WHERE task = ?1 AND claim_seq < ?3
+        ORDER BY execution DESC LIMIT ?4)
     UNION ALL
     SELECT * FROM (
         SELECT CAST(substr(id, 1, 15) || x'01' AS BLOB), start_seq, 'running', 'Running',
             json_object('worker_id', worker_id, 'attempt', attempt_number), 'WORKER', started_at
-        FROM execution_rows WHERE task = ?1 AND start_seq < ?2
-        ORDER BY execution DESC LIMIT ?3)
+        FROM execution_rows WHERE task = ?1 AND start_seq < ?3
+        ORDER BY execution DESC LIMIT ?4)
     UNION ALL
     SELECT * FROM (
         SELECT CAST(substr(id, 1, 15) || x'02' AS BLOB), end_seq, 'completed', 'Completed', NULL,
             'WORKER', completed_at
-        FROM execution_rows WHERE task = ?1 AND end_seq < ?2
-        ORDER BY execution DESC LIMIT ?3)
+        FROM execution_rows WHERE task = ?1 AND end_seq < ?3
+        ORDER BY execution DESC LIMIT ?4)
     UNION ALL
     SELECT CAST(substr(s.id, 1, 15) || x'00' AS BLOB), 1, 'pending', 'Queued',
         json_object('priority', p.opened, 'payload_bytes',
             coalesce(length(CAST(p.payload AS BLOB)), 0), 'dependencies', 0), 'API', p.created_at
     FROM task_specs p JOIN task_states s ON s.task = p.task
-    WHERE p.task = ?1 AND p.opened IS NOT NULL AND ?2 > 1)
-ORDER BY seq DESC LIMIT ?3;
+    WHERE p.task = ?1 AND p.opened IS NOT NULL AND ?3 > 1)
+WHERE (SELECT s.id FROM task_states s WHERE s.task = ?1) = ?2
+ORDER BY seq DESC LIMIT ?4;
 
 -- A run is that of the row its id leads to: no other row shows its lines as those of another task.
 -- name: read_logs

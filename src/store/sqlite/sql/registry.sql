@@ -1,13 +1,10 @@
--- Workers, queues, outbox, counts and the store's own facts.
+-- Workers, queues, outbox and the store's own facts.
 
 -- name: outbox_insert
-INSERT INTO outbox (message, id, kind, target, task_id, body, attempts, last_error, next_at,
-    expires_at, created_at)
-VALUES (?1, ?2, ?3, ?4, ?5, ?6, ?7, ?8, ?9, ?10, ?11);
+INSERT INTO outbox (@outbox.names@) VALUES (@outbox.values@);
 
 -- name: outbox_due
-SELECT message, id, kind, target, task_id, body, attempts, last_error, next_at, expires_at,
-    created_at
+SELECT @outbox.names@
 FROM outbox WHERE next_at IS NOT NULL AND next_at <= ?1 ORDER BY next_at LIMIT ?2;
 
 -- name: outbox_next
@@ -21,14 +18,10 @@ WHERE message = ?1;
 DELETE FROM outbox WHERE message = ?1;
 
 -- name: workers_all
-SELECT id, hostname, version, queues, types, categories, pool_size, started_at, last_heartbeat,
-    lease_until, is_leader, leader_until, status
-FROM workers ORDER BY id;
+SELECT @worker.names@ FROM workers ORDER BY id;
 
 -- name: worker_put
-INSERT INTO workers (id, hostname, version, queues, types, categories, pool_size, started_at,
-    last_heartbeat, lease_until, is_leader, leader_until, status)
-VALUES (?1, ?2, ?3, ?4, ?5, ?6, ?7, ?8, ?9, ?10, ?11, ?12, ?13)
+INSERT INTO workers (@worker.names@) VALUES (@worker.values@)
 ON CONFLICT (id) DO UPDATE SET
     hostname = excluded.hostname, version = excluded.version, queues = excluded.queues,
     types = excluded.types, categories = excluded.categories, pool_size = excluded.pool_size,
@@ -40,16 +33,10 @@ ON CONFLICT (id) DO UPDATE SET
 DELETE FROM workers WHERE id = ?1;
 
 -- name: queues_all
-SELECT namespace, name, paused_at, concurrency, rate_count, rate_per_ms, rate_burst,
-    key_concurrency, key_rate_count, key_rate_per_ms, key_rate_burst, type_limits,
-    priority_order, ageing_ms, created_at, updated_at
-FROM queues ORDER BY namespace, name;
+SELECT @queue.names@ FROM queues ORDER BY namespace, name;
 
 -- name: queue_put
-INSERT INTO queues (namespace, name, paused_at, concurrency, rate_count, rate_per_ms, rate_burst,
-    key_concurrency, key_rate_count, key_rate_per_ms, key_rate_burst, type_limits,
-    priority_order, ageing_ms, created_at, updated_at)
-VALUES (?1, ?2, ?3, ?4, ?5, ?6, ?7, ?8, ?9, ?10, ?11, ?12, ?13, ?14, ?15, ?16)
+INSERT INTO queues (@queue.names@) VALUES (@queue.values@)
 ON CONFLICT (namespace, name) DO UPDATE SET
     paused_at = excluded.paused_at, concurrency = excluded.concurrency,
     rate_count = excluded.rate_count, rate_per_ms = excluded.rate_per_ms,
