@@ -76,7 +76,8 @@ class Client(harness.ApiTest):
 class Sqlite:
     """One file; copies of it are copies."""
     name = "sqlite"
-    specs = "task_options"  # where correlation ids are
+    specs = "task_options"  # where correlation ids are,
+    link = "options"  # and what leads there
 
     def new(self, folder, base=None):
         store = os.path.join(folder, "store.db")
@@ -121,6 +122,7 @@ class Postgres:
     """A database; copies are made with it as the template."""
     name = "postgres"
     specs = "task_specs"
+    link = "correlation_id"
 
     def __init__(self, server):
         self.server, self.count = server, 0

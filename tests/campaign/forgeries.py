@@ -186,7 +186,9 @@ def change_correlation(case, execution, rng):
     of_task = (f"UPDATE {case.dialect.specs} SET correlation_id = 'order-2' WHERE task = (SELECT task "
                f"FROM task_states WHERE id = {case.uid(case.tasks[execution])})")
     of_run = f"UPDATE execution_rows SET correlation_id = 'order-2' WHERE id = {case.uid(execution)}"
-    case.put(*rng.choice(((of_task,), (of_run,), (of_task, of_run))))
+    none = (f"UPDATE task_specs SET {case.dialect.link} = NULL WHERE task = (SELECT task FROM "
+            f"task_states WHERE id = {case.uid(case.tasks[execution])})")
+    case.put(*rng.choice(((of_task,), (of_run,), (of_task, of_run), (none,))))
 
 
 def change_line_id(case, execution, rng):

@@ -98,11 +98,12 @@ RETURNING execution_id, seq, chain_hash, logged_at;
 SELECT seq, chain_hash, lines, task_id, task_type, logged_at, closed, mac, execution_id
 FROM log_heads ORDER BY execution_id, seq;
 
+-- The correlation id by the rows that readers come by.
 -- name: walk_owner
 SELECT s.id, e.attempt_number, e.worker_id, o.correlation_id,
     coalesce(o.correlation_id, '') = coalesce(e.correlation_id, '')
 FROM execution_rows e JOIN task_states s ON s.task = e.task
-LEFT JOIN task_options o ON o.task = e.task
+LEFT JOIN task_specs p ON p.task = e.task LEFT JOIN task_options o ON o.task = p.options
 WHERE e.execution = task_key(?1) AND e.id = ?1;
 
 -- name: walk_lines
