@@ -121,6 +121,7 @@ static void use_tls(struct load *load, const char *ca)
     if (!load->tls || SSL_CTX_load_verify_file(load->tls, ca) != 1)
         load_die("cannot read the CA in %s", ca);
     SSL_CTX_set_verify(load->tls, SSL_VERIFY_PEER, NULL);
+    SSL_CTX_set_read_ahead(load->tls, 1); /* one system call for a record, not two */
 }
 
 /* Both as send and recv: negative with errno. */

@@ -97,19 +97,23 @@ class Server:
     """A `perdura serve` with its defaults, on a free port, in a folder that goes away with it. Its
     store is a file there, or the named PostgreSQL, of which it is a node then."""
 
-    def __init__(self, build, handlers="", store=""):
-        self.build, self.handlers, self.store = build, handlers, store
+    def __init__(self, build, handlers="", store="", tls=False):
+        self.build, self.handlers, self.store, self.tls = build, handlers, store, tls
+        self.ca = []
 
     def __enter__(self):
         self.folder = tempfile.mkdtemp(prefix="bench-", dir=self.build)
         with open(os.path.join(self.folder, "perdura.yaml"), "w", encoding="utf-8") as handle:
             handle.write("log_level: error\n" + (f"store: {self.store}\n" if self.store else "") +
                          self.handlers.replace("FOLDER", self.folder))
+        if self.tls:
+            self.make_certificate()
         self.errors = open(os.path.join(self.folder, "stderr"), "w+", encoding="utf-8")
         self.process = subprocess.Popen(
-            [os.path.join(self.build, "perdura"), "serve", "--listen", "127.0.0.1:0"],
+            [os.path.join(self.build, "perdura"), "serve", "--listen", "127.0.0.1:0",
+             *(("--tls-cert", "cert.pem", "--tls-key", "key.pem") if self.tls else ())],
             cwd=self.folder, stdout=subprocess.PIPE, stderr=self.errors, text=True)
-        match = re.match(r"listening on http://(\S+)", self.process.stdout.readline())
+        match = re.match(r"listening on https?://(\S+)", self.process.stdout.readline())
         if not match:
             self.errors.seek(0)
             text = self.errors.read()
@@ -125,11 +129,19 @@ class Server:
         self.errors.close()
         shutil.rmtree(self.folder, ignore_errors=True)
 
+    def make_certificate(self):
+        subprocess.run(["openssl", "req", "-x509", "-newkey", "ec", "-pkeyopt",
+                        "ec_paramgen_curve:P-256", "-nodes", "-keyout", "key.pem", "-out",
+                        "cert.pem", "-subj", "/CN=bench", "-days", "2", "-addext",
+                        "subjectAltName=IP:127.0.0.1"],
+                       cwd=self.folder, check=True, capture_output=True)
+        self.ca = ["--ca", os.path.join(self.folder, "cert.pem")]
+
     def http(self, mode, connections=1, batch=1, tasks=1):
         """The last line of JSON: the one about the whole."""
         return run_lines([os.path.join(self.build, "http_load"), self.address, mode,
                           "--connections", str(connections), "--batch", str(batch),
-                          "--tasks", str(tasks)])[-1]
+                          "--tasks", str(tasks), *self.ca])[-1]
 
     def stats(self):
         with urllib.request.urlopen(self.url + "/v1/stats", timeout=30) as reply:
@@ -190,6 +202,24 @@ def measure_life(build, scale, say):
         server.http("life", 4, 100, int(4000 * scale))
         life = server.http("life", 4, 100, int(60000 * scale))
         return {"http_life_100": life["per_second"]}
+
+
+def measure_tls(build, scale, say):
+    """The same over TLS and in clear text, in turns, on connections that are kept."""
+    say("perdura: single enqueues and the whole life in batches of 100, with and without TLS")
+    rates = {}
+    with Server(build) as clear, Server(build, tls=True) as sealed:
+        for server in (clear, sealed):
+            server.http("life", 4, 100, int(4000 * scale))
+        for _ in range(2):
+            for name, server in (("clear", clear), ("tls", sealed)):
+                rates.setdefault(name, []).append(
+                    (server.http("enqueue", 32, tasks=int(20000 * scale))["per_second"],
+                     server.http("drain", 32, 100)["per_second"],
+                     server.http("life", 4, 100, int(30000 * scale))["per_second"]))
+    sums = {name: [sum(column) for column in zip(*rows)] for name, rows in rates.items()}
+    return {"tls_enqueue_32_ratio": sums["tls"][0] / sums["clear"][0],
+            "tls_life_100_ratio": sums["tls"][2] / sums["clear"][2]}
 
 
 def drain_once(build, scale, tasks=60000, **options):
@@ -391,8 +421,8 @@ def measure(build, say, quick=False):
     """One turn. Returns {section: {figure: value}}."""
     scale = 0.1 if quick else 1
     http = {}
-    for step in (measure_enqueue, measure_nothing, measure_life, measure_drain, measure_latency,
-                 measure_process_latency):
+    for step in (measure_enqueue, measure_nothing, measure_life, measure_tls, measure_drain,
+                 measure_latency, measure_process_latency):
         http.update(step(build, scale, say))
     return {"perdura": http, "perdura_library": measure_library(build, scale, say),
             "perdura_bench": measure_whole_life(build, scale, say)}

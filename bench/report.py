@@ -125,7 +125,16 @@ def latency(results):
             f"{number(http.get('enqueue_64'))} single enqueues per second: "
             f"{number(http.get('enqueue_64_ratio'), 2)} of what it answers on a route that does "
             f"nothing ({number(http.get('nothing_64'))}/s); each figure is a median of the turns, "
-            "the ratio too.\n")
+            "the ratio too.\n" + tls(http))
+
+
+def tls(http):
+    if not http.get("tls_life_100_ratio"):
+        return ""
+    return ("\nOver TLS, on connections that are kept, 32 clients enqueue at "
+            f"{number(http['tls_enqueue_32_ratio'], 2)} of the rate in clear text, and the whole "
+            f"life in batches of 100 runs at {number(http['tls_life_100_ratio'], 2)} of it "
+            "(aim: 0.85).\n")
 
 
 def memory(results):
