@@ -234,10 +234,16 @@ static bool is_clear(struct tls_session *session)
     return first >= 'A' && first <= 'Z';
 }
 
+/* Asking OpenSSL for what is not there costs as much as opening a short record. */
+static bool has_more(const struct tls_session *session)
+{
+    return evbuffer_get_length(session->sealed_in) || SSL_has_pending(session->ssl);
+}
+
 enum tls_result tls_session_open(struct tls_session *session, size_t bytes_max)
 {
     char clear[RECORD_BYTES];
-    int got = 1;
+    int got;
 
     if (session->failed)
         return TLS_FAILED;
@@ -245,6 +251,8 @@ enum tls_result tls_session_open(struct tls_session *session, size_t bytes_max)
         evbuffer_drain(session->sealed_in, evbuffer_get_length(session->sealed_in));
         return TLS_ENDED;
     }
+    if (!has_more(session))
+        return TLS_GOES_ON;
     if (is_clear(session))
         return TLS_CLEAR;
     ERR_clear_error();
@@ -254,7 +262,7 @@ enum tls_result tls_session_open(struct tls_session *session, size_t bytes_max)
             return result_of(session, got);
         take_sans(session);
     }
-    while (evbuffer_get_length(session->input) < bytes_max) {
+    while (has_more(session) && evbuffer_get_length(session->input) < bytes_max) {
         got = SSL_read(session->ssl, clear, sizeof clear);
         if (got <= 0)
             return result_of(session, got);
@@ -272,7 +280,6 @@ bool tls_session_seal(struct tls_session *session, size_t bytes_max)
         return false;
     if (!SSL_is_init_finished(session->ssl))
         return true;
-    ERR_clear_error();
     while (evbuffer_get_length(session->output) &&
            evbuffer_get_length(session->sealed_out) < bytes_max) {
         int len = evbuffer_remove(session->output, clear, sizeof clear);
