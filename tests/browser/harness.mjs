@@ -67,7 +67,7 @@ export class Server {
             let text = '';
             this.process.stdout.on('data', (data) => {
                 text += data;
-                const found = /listening on (http:\S+)/.exec(text);
+                const found = /listening on (https?:\S+)/.exec(text);
                 if (found)
                     resolve(found[1]);
             });
@@ -86,7 +86,7 @@ export class Server {
 
     // The same store and the same address again.
     async restart() {
-        await this.run(this.url.replace('http://', ''));
+        await this.run(this.url.replace(/^https?:\/\//, ''));
     }
 
     async remove() {
