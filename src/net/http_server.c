@@ -15,6 +15,7 @@
 #include <unistd.h>
 
 #define LARGE_BYTES ((size_t)64 * 1024 * 1024) /* held by connections: worth giving back later */
+#define TLS_BYTES ((size_t)32 * 1024) /* of a connection in its handshake: 37 kB were measured */
 #define LISTEN_BACKLOG 4096          /* a restart of 4000 workers at once */
 #define ACCEPTS_PER_TURN 64          /* then the others get their turn */
 #define ACCEPT_BACKOFF_US 100000     /* F-D15 */
@@ -94,7 +95,8 @@ bool http_server_has_expired(const struct http_exchange *exchange, int64_t now_u
 /* After a crowd with large bodies or answers: the C library would keep their memory for good. */
 static void give_memory_back(struct http_server *server)
 {
-    size_t held_bytes = server->unsent_bytes + server->bodies_bytes;
+    size_t held_bytes = server->unsent_bytes + server->bodies_bytes +
+                        (server->tls ? server->sockets_count * TLS_BYTES : 0);
 
     if (held_bytes > LARGE_BYTES)
         server->was_large = true;

@@ -93,6 +93,20 @@ static int64_t seconds_of(const ASN1_TIME *time)
     return time && ASN1_TIME_to_tm(time, &parts) ? (int64_t)timegm(&parts) : 0;
 }
 
+/* Not by OpenSSL's own function: a program that is started meanwhile must not inherit the file. */
+static bool use_key(SSL_CTX *ctx, const char *path)
+{
+    FILE *file = fopen(path, "re");
+    EVP_PKEY *key = file ? PEM_read_PrivateKey(file, NULL, no_password, NULL) : NULL;
+    bool ok = key && (SSL_CTX_use_PrivateKey(ctx, key) == 1 ||
+                      ERR_GET_REASON(ERR_peek_last_error()) == X509_R_KEY_VALUES_MISMATCH);
+
+    EVP_PKEY_free(key);
+    if (file)
+        fclose(file);
+    return ok;
+}
+
 static int use_certificate(SSL_CTX *ctx, const struct tls_config *config, struct tls_facts *facts,
                            struct err *err)
 {
@@ -106,8 +120,7 @@ static int use_certificate(SSL_CTX *ctx, const struct tls_config *config, struct
     if (SSL_CTX_use_certificate_chain_file(ctx, cert) != 1)
         return err_set(err, ERR_INVALID, "tls.cert %s holds no certificate chain that can be used "
                        "(%s); it must be PEM, the server's own certificate first", cert, reason());
-    if (SSL_CTX_use_PrivateKey_file(ctx, key, SSL_FILETYPE_PEM) != 1 &&
-        ERR_GET_REASON(ERR_peek_last_error()) != X509_R_KEY_VALUES_MISMATCH)
+    if (!use_key(ctx, key))
         return err_set(err, ERR_INVALID, "tls.key %s holds no private key that can be used (%s); "
                        "it must be PEM, without a pass phrase", key, reason());
     if (SSL_CTX_check_private_key(ctx) != 1)
