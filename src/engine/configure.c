@@ -44,13 +44,12 @@ int configure_queues(struct engine *engine, struct err *err)
 
     for (uint32_t i = 0; i < settings->queues_count; i++) {
         const struct queue_rule *rule = &settings->queues[i];
-        struct arena arena = ARENA_INIT(0);
+        ARENA_AUTO struct arena arena = ARENA_INIT(0);
         struct queue_patch_request patch = {
             .base = {.arena = &arena}, .name = rule->name, .rule = *rule, .set = QUEUE_SET_ALL};
         bool skip = !lives_here(engine, rule->name) || in_force(engine, rule);
         int rc = skip ? 0 : limits_patch(&engine->batch, &patch.base);
 
-        arena_deinit(&arena);
         if (rc < 0) {
             *err = patch.base.err;
             return rc;
@@ -84,7 +83,7 @@ static int announce(struct engine *engine, const struct settings *settings, stru
 int engine_configure(struct engine *engine, const struct settings *settings, struct err *err)
 {
     const struct settings *before = atomic_load(&engine->configured);
-    struct arena arena = ARENA_INIT(0);
+    ARENA_AUTO struct arena arena = ARENA_INIT(0);
     struct configure_request request = {.base = {.kind = REQUEST_CONFIGURE, .arena = &arena}};
     struct configure_request back = request;
     struct err ignored = {0};
@@ -97,6 +96,5 @@ int engine_configure(struct engine *engine, const struct settings *settings, str
         if (request.base.err.code != ERR_NONE && engine->routes)
             engine_call(engine, &back.base);
     }
-    arena_deinit(&arena);
     return rc;
 }

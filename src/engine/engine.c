@@ -93,16 +93,12 @@ static int doubt_claims(struct batch *batch, struct err *err)
 static int recover(struct engine *engine, struct err *err)
 {
     struct batch *batch = &engine->batch;
-    struct arena arena = ARENA_INIT(0);
+    ARENA_AUTO struct arena arena = ARENA_INIT(0);
     struct str node_worker;
-    int rc =
-        engine->store->verbs->info_get(engine->store, "node_worker", &arena, &node_worker, err);
 
-    if (rc == 0 && node_worker.data && !engine->store->shared)
+    TRY(engine->store->verbs->info_get(engine->store, "node_worker", &arena, &node_worker, err));
+    if (node_worker.data && !engine->store->shared)
         engine->leases.dead_node = str_of(strndup(node_worker.data, node_worker.len));
-    arena_deinit(&arena);
-    if (rc < 0)
-        return rc;
     TRY(read_epoch(engine, err));
     engine->leases.restarted = true;
     FAULT_POINT("before.recover");

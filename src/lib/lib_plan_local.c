@@ -103,10 +103,9 @@ static int set_filters(struct local_plan *plan, struct catalog_page *page, struc
 {
     struct json_member member;
     struct json_iter iter;
-    int rc = 0;
 
     json_begin(plan->call->json, &iter);
-    while (rc == 0 && json_next_member(&iter, &member)) {
+    while (json_next_member(&iter, &member)) {
         struct str value = member.value;
 
         if (json_kind(value) == JSON_NULL ||
@@ -114,9 +113,10 @@ static int set_filters(struct local_plan *plan, struct catalog_page *page, struc
             continue;
         if (json_kind(value) == JSON_STRING)
             value = json_string(value, plan->arena);
-        rc = value.data ? catalog_page_set(page, member.key, value, err) : err_no_memory(err);
+        TRY_MEMORY(value.data);
+        TRY(catalog_page_set(page, member.key, value, err));
     }
-    return rc;
+    return 0;
 }
 
 static int list(struct local_plan *plan, struct err *err)

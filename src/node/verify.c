@@ -284,11 +284,11 @@ static int count_tasks(struct store *store, struct arena *arena, int64_t *total,
 {
     struct lane_count *lanes;
     uint32_t count;
-    int rc = store->verbs->counts_load(store, arena, &lanes, &count, err);
 
-    for (uint32_t i = 0; rc == 0 && i < count; i++)
+    TRY(store->verbs->counts_load(store, arena, &lanes, &count, err));
+    for (uint32_t i = 0; i < count; i++)
         *total += lanes[i].tasks;
-    return rc;
+    return 0;
 }
 
 /* Nothing that is read through a schema of others proves anything: that is all that is said. */

@@ -102,15 +102,15 @@ static int jobs_page(struct reading *reading, struct catalog_filter *filter, uin
 {
     const struct catalog_source *source = reading->source;
     struct job *jobs = NULL;
-    int rc = verbs_of(reading)->read_jobs(source->reader, filter, source->arena, &jobs, count,
-                                          reading->err);
 
-    for (uint32_t i = 0; rc == 0 && i < *count; i++) {
+    TRY(verbs_of(reading)->read_jobs(source->reader, filter, source->arena, &jobs, count,
+                                     reading->err));
+    for (uint32_t i = 0; i < *count; i++) {
         if (is_wanted(reading, &jobs[i]))
-            rc = keep_job(reading, &jobs[i]);
+            TRY(keep_job(reading, &jobs[i]));
         filter->before_id = jobs[i].id;
     }
-    return rc;
+    return 0;
 }
 
 /* As much of the job as a forecast looks at; false when it is not there or not active. */
@@ -133,17 +133,17 @@ static int schedules_page(struct reading *reading, struct catalog_filter *filter
     const struct catalog_source *source = reading->source;
     struct schedule *schedules = NULL;
     struct job job;
-    int rc = verbs_of(reading)->read_schedules(source->reader, filter, source->arena, &schedules,
-                                               count, reading->err);
 
-    for (uint32_t i = 0; rc == 0 && i < *count; i++) {
+    TRY(verbs_of(reading)->read_schedules(source->reader, filter, source->arena, &schedules, count,
+                                          reading->err));
+    for (uint32_t i = 0; i < *count; i++) {
         bool found = find_job(reading, &schedules[i].job_id, &job);
 
-        rc = forecast_add_schedule(reading->forecast, &schedules[i], found ? &job : NULL,
-                                   reading->err);
+        TRY(forecast_add_schedule(reading->forecast, &schedules[i], found ? &job : NULL,
+                                  reading->err));
         filter->before_id = schedules[i].id;
     }
-    return rc;
+    return 0;
 }
 
 static int recurring_page(struct reading *reading, struct catalog_filter *filter, uint32_t *count)
@@ -151,17 +151,17 @@ static int recurring_page(struct reading *reading, struct catalog_filter *filter
     const struct catalog_source *source = reading->source;
     struct recurring *recurring = NULL;
     struct job job;
-    int rc = verbs_of(reading)->read_recurring(source->reader, filter, source->arena, &recurring,
-                                               count, reading->err);
 
-    for (uint32_t i = 0; rc == 0 && i < *count; i++) {
+    TRY(verbs_of(reading)->read_recurring(source->reader, filter, source->arena, &recurring, count,
+                                          reading->err));
+    for (uint32_t i = 0; i < *count; i++) {
         bool found = find_job(reading, &recurring[i].template_job_id, &job);
 
-        rc = forecast_add_recurring(reading->forecast, &recurring[i], found ? &job : NULL,
-                                    reading->err);
+        TRY(forecast_add_recurring(reading->forecast, &recurring[i], found ? &job : NULL,
+                                   reading->err));
         filter->before_id = recurring[i].id;
     }
-    return rc;
+    return 0;
 }
 
 int forecast_read(struct forecast *forecast, const struct catalog_source *source, struct str job,

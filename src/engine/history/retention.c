@@ -40,23 +40,22 @@ static int is_awaited(struct batch *batch, const struct task *task, bool *awaite
     struct uuid after = {{0}};
     struct dependent *dependents;
     uint32_t count;
-    int rc;
 
     do {
         ARENA_AUTO struct arena page = ARENA_INIT(0);
 
-        rc = batch->store->verbs->dependents_find(batch->store, &task->id, &after,
-                                                  BOUND_DEPENDENTS_STEP, &page, &dependents,
-                                                  &count, err);
-        for (uint32_t i = 0; rc == 0 && i < count && !*awaited; i++) {
+        TRY(batch->store->verbs->dependents_find(batch->store, &task->id, &after,
+                                                 BOUND_DEPENDENTS_STEP, &page, &dependents, &count,
+                                                 err));
+        for (uint32_t i = 0; i < count && !*awaited; i++) {
             struct task *dependent;
 
-            rc = batch_task(batch, &dependents[i].task_id, &dependent, err);
-            *awaited = rc == 0 && dependent && !status_ended(dependent->status);
+            TRY(batch_task(batch, &dependents[i].task_id, &dependent, err));
+            *awaited = dependent && !status_ended(dependent->status);
             after = dependents[i].task_id;
         }
-    } while (rc == 0 && !*awaited && count == BOUND_DEPENDENTS_STEP);
-    return rc;
+    } while (!*awaited && count == BOUND_DEPENDENTS_STEP);
+    return 0;
 }
 
 /* Another task may still need its outcome: a parent that waits, a dependent that has not run. */

@@ -72,21 +72,16 @@ static int holder_ran(struct batch *batch, struct str worker_id, bool *ran, stru
     *ran = lost && lost->ran;
     if (lost)
         return 0;
-    tasks = arena_alloc_array(&batch->arena, SWEEP_PAGE, sizeof *tasks);
+    tasks = TRY_MEMORY(arena_alloc_array(&batch->arena, SWEEP_PAGE, sizeof *tasks));
     do {
-        struct arena page = ARENA_INIT(0);
-        int rc = tasks ? batch->store->verbs->held_find(batch->store, worker_id, after, SWEEP_PAGE,
-                                                        &page, tasks, &count, err)
-                       : err_no_memory(err);
+        ARENA_AUTO struct arena page = ARENA_INIT(0);
 
-        if (rc == 0 && page.failed)
-            rc = err_no_memory(err);
-        for (uint32_t i = 0; rc == 0 && i < count; i++)
+        TRY(batch->store->verbs->held_find(batch->store, worker_id, after, SWEEP_PAGE, &page, tasks,
+                                           &count, err));
+        TRY_MEMORY(!page.failed);
+        for (uint32_t i = 0; i < count; i++)
             *ran |= tasks[i]->status == STATUS_RUNNING;
-        after = rc == 0 && count ? tasks[count - 1]->key : 0;
-        arena_deinit(&page);
-        if (rc < 0)
-            return rc;
+        after = count ? tasks[count - 1]->key : 0;
     } while (count == SWEEP_PAGE && !*ran);
     lost = malloc(sizeof *lost + worker_id.len);
     if (!lost)

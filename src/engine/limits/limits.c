@@ -294,12 +294,12 @@ int limits_follow(struct batch *batch, struct err *err)
 {
     struct queue_row *rows;
     uint32_t count;
-    int rc = batch->store->verbs->queues_load(batch->store, &batch->arena, &rows, &count, err);
 
+    TRY(batch->store->verbs->queues_load(batch->store, &batch->arena, &rows, &count, err));
     batch->engine->limits.followed++;
-    for (uint32_t i = 0; rc == 0 && i < count; i++)
-        rc = follow_row(batch, &rows[i], err);
-    return rc < 0 ? rc : queues_follow_gone(batch, err);
+    for (uint32_t i = 0; i < count; i++)
+        TRY(follow_row(batch, &rows[i], err));
+    return queues_follow_gone(batch, err);
 }
 
 int limits_follow_one(struct batch *batch, struct str name, struct queue_state **state,

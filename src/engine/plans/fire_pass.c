@@ -67,32 +67,32 @@ static int pass(struct passing *passing, uint32_t i)
 static int pass_page(struct passing *passing, uint32_t from, uint32_t count)
 {
     struct batch *batch = passing->batch;
-    struct arena page = ARENA_INIT(0);
+    ARENA_AUTO struct arena page = ARENA_INIT(0);
     struct category_state *category;
     struct uuid ids[JOBS_PAGE];
     struct job *jobs[JOBS_PAGE];
-    int rc;
 
     for (uint32_t i = 0; i < count; i++)
         ids[i] = passing->due[from + i].job_id;
-    rc = batch->store->verbs->catalog->jobs_load(batch->store, ids, count, false, &page, jobs,
-                                                 passing->err);
-    if (rc == 0 && page.failed)
-        rc = err_no_memory(passing->err);
-    for (uint32_t i = 0; i < count && rc == 0; i++) {
+    TRY(batch->store->verbs->catalog->jobs_load(batch->store, ids, count, false, &page, jobs,
+                                                passing->err));
+    if (page.failed)
+        return err_no_memory(passing->err);
+    for (uint32_t i = 0; i < count; i++) {
+        int rc;
+
         if (!jobs[i])
             continue;
         rc = category_of_job(batch, jobs[i], &category, passing->err);
         if (rc == -ERR_INVALID) { /* it has none: it is of no other one, and fires nothing */
             *passing->err = (struct err){0};
-            rc = 0;
             continue;
         }
-        if (rc == 0 && uuid_eq(&category->row.id, passing->category_id))
-            rc = pass(passing, from + i);
+        TRY(rc);
+        if (uuid_eq(&category->row.id, passing->category_id))
+            TRY(pass(passing, from + i));
     }
-    arena_deinit(&page);
-    return rc;
+    return 0;
 }
 
 static int pass_kind(struct passing *passing)

@@ -65,11 +65,11 @@ static int write_outputs(struct batch *batch, struct task *task, bool children, 
     *any = false;
     buf_byte(out, '{');
     do {
-        struct arena page = ARENA_INIT(0);
-        int rc = batch->store->verbs->outputs_find(batch->store, &task->id, children, after, 200,
-                                                   &page, &outputs, &count, err);
+        ARENA_AUTO struct arena page = ARENA_INIT(0);
 
-        for (uint32_t i = 0; rc == 0 && i < count; i++) {
+        TRY(batch->store->verbs->outputs_find(batch->store, &task->id, children, after, 200, &page,
+                                              &outputs, &count, err));
+        for (uint32_t i = 0; i < count; i++) {
             char id[UUID_TEXT_BYTES];
             bool whole = out->len + outputs[i].result.len < BOUND_OUTPUTS_BYTES;
 
@@ -90,11 +90,7 @@ static int write_outputs(struct batch *batch, struct task *task, bool children, 
             *any = true;
             after = outputs[i].key;
         }
-        if (rc == 0 && page.failed) /* a result may be missing */
-            rc = err_no_memory(err);
-        arena_deinit(&page);
-        if (rc < 0)
-            return rc;
+        TRY_MEMORY(!page.failed); /* a result may be missing */
     } while (count == 200 && out->len < 2 * BOUND_OUTPUTS_BYTES);
     buf_byte(out, '}');
     return 0;

@@ -114,22 +114,19 @@ static int tell_dependents(struct batch *batch, const struct uuid *id, enum stat
     struct uuid after = {{0}};
     struct dependent *dependents;
     uint32_t count;
-    int rc;
 
     do {
         ARENA_AUTO struct arena page = ARENA_INIT(0); /* not the batch's: thousands may end in it */
 
-        rc = batch->store->verbs->dependents_find(batch->store, id, &after,
-                                                  BOUND_DEPENDENTS_STEP, &page, &dependents,
-                                                  &count, err);
-        if (rc == 0)
-            rc = prefetch_dependents(batch, dependents, count, err);
-        if (rc == 0 && count > 0) {
-            rc = decide_page(batch, dependents, count, id, status, &page, err);
+        TRY(batch->store->verbs->dependents_find(batch->store, id, &after, BOUND_DEPENDENTS_STEP,
+                                                 &page, &dependents, &count, err));
+        TRY(prefetch_dependents(batch, dependents, count, err));
+        if (count > 0) {
+            TRY(decide_page(batch, dependents, count, id, status, &page, err));
             after = dependents[count - 1].task_id;
         }
-    } while (rc == 0 && count == BOUND_DEPENDENTS_STEP);
-    return rc;
+    } while (count == BOUND_DEPENDENTS_STEP);
+    return 0;
 }
 
 static int tell_parent(struct batch *batch, const struct task *task, struct err *err)

@@ -90,20 +90,18 @@ static int take_category(struct plan *plan, struct task_input *input)
 static int check_queues(struct plan *plan)
 {
     MAP_AUTO struct map fresh = MAP_INIT;
-    int rc = 0;
 
-    for (uint32_t i = 0; i < plan->count && rc == 0; i++) {
+    for (uint32_t i = 0; i < plan->count; i++) {
         struct str queue = plan->inputs[i].spec.queue;
 
         if ((i > 0 && str_eq(queue, plan->inputs[i - 1].spec.queue)) ||
             limits_queue(plan->batch->engine, queue))
             continue;
         if (map_put(&fresh, queue, plan) < 0)
-            rc = err_no_memory(plan->err);
-        else
-            rc = limits_queue_room(plan->batch, map_count(&fresh), plan->err);
+            return err_no_memory(plan->err);
+        TRY(limits_queue_room(plan->batch, map_count(&fresh), plan->err));
     }
-    return rc;
+    return 0;
 }
 
 static int check_places(struct plan *plan)

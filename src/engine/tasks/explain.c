@@ -58,18 +58,16 @@ static int count_slots(struct batch *batch, const struct worker_state *worker,
                        struct task **tasks, struct why_facts *facts, struct err *err)
 {
     int64_t slots = worker->row.pool_size;
-    struct arena page = ARENA_INIT(0);
+    ARENA_AUTO struct arena page = ARENA_INIT(0);
     uint32_t count = 0;
-    int rc;
 
     if (slots <= 0 || slots > BOUND_CLAIM_MAX)
         slots = BOUND_CLAIM_MAX;
-    rc = batch->store->verbs->held_find(batch->store, worker->row.id, 0, (uint32_t)slots, &page,
-                                        tasks, &count, err);
-    arena_deinit(&page);
+    TRY(batch->store->verbs->held_find(batch->store, worker->row.id, 0, (uint32_t)slots, &page,
+                                       tasks, &count, err));
     facts->workers.slots += slots;
     facts->workers.slots_taken += count;
-    return rc;
+    return 0;
 }
 
 static int look_at_workers(struct batch *batch, const struct task *task, struct why_facts *facts,

@@ -30,20 +30,16 @@ static int find_tasks(struct batch *batch, const struct task *task, bool childre
     uint32_t count, seen = 0;
 
     do {
-        struct arena page = ARENA_INIT(0);
+        ARENA_AUTO struct arena page = ARENA_INIT(0);
         struct output *outputs;
-        int rc = batch->store->verbs->outputs_find(batch->store, &task->id, children, after,
-                                                   OUTPUTS_PAGE, &page, &outputs, &count, err);
 
-        for (uint32_t i = 0; rc == 0 && i < count; i++) {
+        TRY(batch->store->verbs->outputs_find(batch->store, &task->id, children, after,
+                                              OUTPUTS_PAGE, &page, &outputs, &count, err));
+        for (uint32_t i = 0; i < count; i++) {
             after = outputs[i].key;
             note_task(facts, &outputs[i], arena);
         }
-        if (rc == 0 && page.failed)
-            rc = err_no_memory(err);
-        arena_deinit(&page);
-        if (rc < 0)
-            return rc;
+        TRY_MEMORY(!page.failed);
         seen += count;
     } while (count == OUTPUTS_PAGE && seen < BOUND_DEPENDS_ON);
     return 0;

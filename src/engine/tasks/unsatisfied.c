@@ -83,20 +83,16 @@ static int look_at_parents(struct batch *batch, const struct task *task, struct 
     TRY(batch_settle(batch, err));
     TRY(batch_flush(batch, err));
     do {
-        struct arena page = ARENA_INIT(0);
+        ARENA_AUTO struct arena page = ARENA_INIT(0);
         struct output *outputs;
-        int rc = batch->store->verbs->outputs_find(batch->store, &task->id, false, after,
-                                                   PARENTS_PAGE, &page, &outputs, &count, err);
 
-        for (uint32_t i = 0; rc == 0 && i < count; i++) {
+        TRY(batch->store->verbs->outputs_find(batch->store, &task->id, false, after, PARENTS_PAGE,
+                                              &page, &outputs, &count, err));
+        for (uint32_t i = 0; i < count; i++) {
             after = outputs[i].key;
-            rc = note_parent(batch, &outputs[i], parents, err);
+            TRY(note_parent(batch, &outputs[i], parents, err));
         }
-        if (rc == 0 && page.failed)
-            rc = err_no_memory(err);
-        arena_deinit(&page);
-        if (rc < 0)
-            return rc;
+        TRY_MEMORY(!page.failed);
     } while (count == PARENTS_PAGE);
     return 0;
 }
