@@ -50,29 +50,27 @@ static void write_tasks(struct buf *out, const struct stats_request *request)
         write_counts(out, STR("other"), other);
 }
 
-static void write_unclaimed(struct buf *out, const struct stats_look *look, int64_t now_us)
+/* How long something has waited in each queue. */
+static void write_waits(struct buf *out, const struct stats_request *request,
+                        const struct map *waits, int64_t now_us, const char *name,
+                        const char *help)
 {
-    const struct stats_request *request = &look->request;
-    MAP_AUTO struct map unclaimed = MAP_INIT;
-
-    stats_look_map_unclaimed(look, &unclaimed);
-    metrics_head(out, "queue_unclaimed_seconds", "gauge",
-                 "How long a task has been ready whose type no live worker of the queue has.");
+    metrics_head(out, name, "gauge", help);
     for (uint32_t i = 0; i < request->queues_count; i++) {
-        const struct queue_wait *wait = map_get(&unclaimed, request->queues[i].row.rule.name);
+        struct str queue = request->queues[i].row.rule.name;
+        const struct queue_wait *wait = map_get(waits, queue);
         int64_t us = wait && wait->since_us < now_us ? now_us - wait->since_us : 0;
 
         if (is_shown(request, i))
-            metrics_sample_decimal(out, "queue_unclaimed_seconds",
-                                   METRICS_QUEUE(request->queues[i].row.rule.name),
-                                   (double)us / 1e6);
+            metrics_sample_decimal(out, name, METRICS_QUEUE(queue), (double)us / 1e6);
     }
 }
 
 static void write_queues(struct buf *out, const struct stats_look *look, int64_t now_us)
 {
     const struct stats_request *request = &look->request;
-    struct map waits = MAP_INIT;
+    MAP_AUTO struct map waits = MAP_INIT;
+    MAP_AUTO struct map unclaimed = MAP_INIT;
 
     metrics_head(out, "queue_paused", "gauge", "1 for queues that hand out nothing.");
     for (uint32_t i = 0; i < request->queues_count; i++)
@@ -87,67 +85,50 @@ static void write_queues(struct buf *out, const struct stats_look *look, int64_t
     if (!look->whole)
         return;
     stats_look_map_waits(look, &waits);
-    metrics_head(out, "queue_oldest_wait_seconds", "gauge",
-                 "How long the first in line has been ready; 0 when none waits.");
-    for (uint32_t i = 0; i < request->queues_count; i++) {
-        const struct queue_wait *wait = map_get(&waits, request->queues[i].row.rule.name);
-        int64_t us = wait && wait->since_us < now_us ? now_us - wait->since_us : 0;
-
-        if (is_shown(request, i))
-            metrics_sample_decimal(out, "queue_oldest_wait_seconds",
-                                   METRICS_QUEUE(request->queues[i].row.rule.name),
-                                   (double)us / 1e6);
-    }
-    map_deinit(&waits);
-    write_unclaimed(out, look, now_us);
+    write_waits(out, request, &waits, now_us, "queue_oldest_wait_seconds",
+                "How long the first in line has been ready; 0 when none waits.");
+    stats_look_map_unclaimed(look, &unclaimed);
+    write_waits(out, request, &unclaimed, now_us, "queue_unclaimed_seconds",
+                "How long a task has been ready whose type no live worker of the queue has.");
 }
 
 static void write_counters(struct buf *out, const struct engine_stats *stats)
 {
-    const struct {
+    static const struct {
+        enum engine_total total;
         const char *name, *help;
-        int64_t value;
     } counters[] = {
-        {"tasks_enqueued_total", "Tasks enqueued.", stats->totals[TOTAL_ENQUEUED]},
-        {"tasks_claimed_total", "Tasks handed to workers.", stats->totals[TOTAL_CLAIMED]},
-        {"tasks_completed_total", "Tasks completed.", stats->totals[TOTAL_COMPLETED]},
-        {"tasks_failed_total", "Tasks ended as failed or dead_letter.",
-         stats->totals[TOTAL_FAILED]},
-        {"tasks_retried_total", "Failed attempts that run again.", stats->totals[TOTAL_RETRIED]},
-        {"tasks_cancelled_total", "Tasks cancelled.", stats->totals[TOTAL_CANCELLED]},
-        {"tasks_pruned_total", "Ended tasks removed by retention.", stats->totals[TOTAL_PRUNED]},
-        {"duplicates_total", "Enqueues that met an existing task.",
-         stats->totals[TOTAL_DUPLICATES]},
-        {"leases_lost_total", "Leases that were not renewed in time.",
-         stats->totals[TOTAL_LOST_LEASES]},
-        {"tasks_recovered_total", "Lost, silent or partial tasks that were put back.",
-         stats->totals[TOTAL_RECOVERED]},
-        {"stale_heartbeats_total", "Heartbeats for leases no longer held.",
-         stats->totals[TOTAL_STALE_HEARTBEATS]},
-        {"timeouts_total", "Attempts ended at their timeout.", stats->totals[TOTAL_TIMEOUTS]},
-        {"schedules_fired_total", "Runs made by schedules and recurring patterns.",
-         stats->totals[TOTAL_FIRED]},
-        {"schedules_missed_total", "Instants too late for their misfire policy (100 per outage).",
-         stats->totals[TOTAL_MISSED]},
-        {"schedules_skipped_total", "Instants left out as an earlier run had not ended.",
-         stats->totals[TOTAL_SKIPPED]},
-        {"webhooks_delivered_total", "Webhooks their receiver took.",
-         stats->totals[TOTAL_WEBHOOKS_DELIVERED]},
-        {"webhooks_failed_total", "Calls of webhooks that failed and are tried again.",
-         stats->totals[TOTAL_WEBHOOKS_FAILED]},
-        {"webhooks_given_up_total", "Webhooks that expired.",
-         stats->totals[TOTAL_WEBHOOKS_GIVEN_UP]},
-        {"commits_total", "Transactions committed.", stats->totals[TOTAL_COMMITS]},
-        {"commit_requests_total", "Requests over all commits.",
-         stats->totals[TOTAL_COMMIT_REQUESTS]},
-        {"read_errors_total", "Disk errors while reading the store.",
-         stats->totals[TOTAL_READ_ERRORS]},
-        {"batch_retries_total", "Batches tried again request by request.",
-         stats->totals[TOTAL_BATCH_RETRIES]},
+        {TOTAL_ENQUEUED, "tasks_enqueued_total", "Tasks enqueued."},
+        {TOTAL_CLAIMED, "tasks_claimed_total", "Tasks handed to workers."},
+        {TOTAL_COMPLETED, "tasks_completed_total", "Tasks completed."},
+        {TOTAL_FAILED, "tasks_failed_total", "Tasks ended as failed or dead_letter."},
+        {TOTAL_RETRIED, "tasks_retried_total", "Failed attempts that run again."},
+        {TOTAL_CANCELLED, "tasks_cancelled_total", "Tasks cancelled."},
+        {TOTAL_PRUNED, "tasks_pruned_total", "Ended tasks removed by retention."},
+        {TOTAL_DUPLICATES, "duplicates_total", "Enqueues that met an existing task."},
+        {TOTAL_LOST_LEASES, "leases_lost_total", "Leases that were not renewed in time."},
+        {TOTAL_RECOVERED, "tasks_recovered_total",
+         "Lost, silent or partial tasks that were put back."},
+        {TOTAL_STALE_HEARTBEATS, "stale_heartbeats_total", "Heartbeats for leases no longer held."},
+        {TOTAL_TIMEOUTS, "timeouts_total", "Attempts ended at their timeout."},
+        {TOTAL_FIRED, "schedules_fired_total", "Runs made by schedules and recurring patterns."},
+        {TOTAL_MISSED, "schedules_missed_total",
+         "Instants too late for their misfire policy (100 per outage)."},
+        {TOTAL_SKIPPED, "schedules_skipped_total",
+         "Instants left out as an earlier run had not ended."},
+        {TOTAL_WEBHOOKS_DELIVERED, "webhooks_delivered_total", "Webhooks their receiver took."},
+        {TOTAL_WEBHOOKS_FAILED, "webhooks_failed_total",
+         "Calls of webhooks that failed and are tried again."},
+        {TOTAL_WEBHOOKS_GIVEN_UP, "webhooks_given_up_total", "Webhooks that expired."},
+        {TOTAL_COMMITS, "commits_total", "Transactions committed."},
+        {TOTAL_COMMIT_REQUESTS, "commit_requests_total", "Requests over all commits."},
+        {TOTAL_READ_ERRORS, "read_errors_total", "Disk errors while reading the store."},
+        {TOTAL_BATCH_RETRIES, "batch_retries_total", "Batches tried again request by request."},
     };
 
     for (size_t i = 0; i < sizeof counters / sizeof counters[0]; i++)
-        metrics_one(out, counters[i].name, "counter", counters[i].help, counters[i].value);
+        metrics_one(out, counters[i].name, "counter", counters[i].help,
+                    stats->totals[counters[i].total]);
     metrics_one_decimal(out, "commit_seconds_total", "counter", "Time spent in commits.",
                         (double)stats->totals[TOTAL_COMMIT_US] / 1e6);
     metrics_head(out, "stale_reports_total", "counter",
