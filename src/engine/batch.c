@@ -17,7 +17,6 @@
 #include <stdio.h>
 
 #define CLOCKS_DIFFER_US_MAX CLOCK_SECOND_US /* else one of them is wrong, and is not followed */
-#define BATCH_BYTES_KEEP (4 * 1024 * 1024)
 
 void batch_begin(struct batch *batch, struct engine *engine, int64_t now_us)
 {

@@ -15,11 +15,8 @@
 #include "store/store.h"
 
 struct freed_key;
-struct job_run;
 struct limit;
 struct queue_state;
-struct recovery_entry;
-struct span;
 
 /* A list that grows in the batch's arena (BATCH_GROW). */
 #define BATCH_LIST(type) \

@@ -5,9 +5,6 @@
 
 #include "engine/engine.h"
 
-struct batch;
-struct err;
-
 /* all of the list in one commit, or each alone when that fails; then the answers. */
 void engine_run_batch(struct engine *engine, struct request *list, bool timers);
 int engine_reload(struct engine *engine, struct err *err); /* what memory knows, from the store */

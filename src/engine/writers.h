@@ -8,7 +8,6 @@
 #include <stdatomic.h>
 
 struct batch;
-struct err;
 struct worker_state;
 
 #define WRITERS_MAX 5

@@ -1,6 +1,5 @@
 #include "node/demo.h"
 
-
 /* Commands run without a shell; these are small enough to hand sh their text. */
 static const char hello_script[] = "echo 'hello from a shell script'; "
                                    "echo '{\"result\":{\"greeting\":\"hello\"}}' >&3";

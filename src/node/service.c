@@ -3,7 +3,6 @@
  * alone, because the queue goes before it. The loop's thread, but for question_done. */
 #include "node/service.h"
 
-
 #define NO_WORKER "-" /* no id of a worker is this short */
 
 void service_open(struct service *service)

@@ -298,11 +298,10 @@ int config_set_defaults(void *record, const struct config_record *type, struct a
         bool is_number = field->kind == CONFIG_INT || field->kind == CONFIG_DURATION ||
                          field->kind == CONFIG_BYTES;
 
-        if (field->fallback) {
+        if (field->fallback)
             TRY(config_set_scalar(record, field, str_of(field->fallback), arena, err));
-        } else if (is_number) {
+        else if (is_number)
             memcpy((char *)record + field->offset, &field->absent, sizeof field->absent);
-        }
     }
     return 0;
 }

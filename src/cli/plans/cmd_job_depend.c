@@ -28,20 +28,19 @@ static int find_dependencies(struct client *client, struct str job_id, const cha
     struct str reply = STR_NONE;
     struct json_iter iter;
     struct str item;
-    int rc = thing_request(client, "GET", &thing_job, job_id, query, STR_NONE, &reply);
 
+    TRY(thing_request(client, "GET", &thing_job, job_id, query, STR_NONE, &reply));
     buf_byte(&out, '[');
     json_begin(view_items(reply), &iter);
-    while (rc == 0 && json_next_element(&iter, &item)) {
+    while (json_next_element(&iter, &item)) {
         if (!str_eq(view_member(call, item, member), job_id))
             continue;
-        if (out.len > 1)
-            buf_byte(&out, ',');
+        json_comma(&out);
         buf_str(&out, item);
     }
     buf_byte(&out, ']');
     *own = arena_str(&call->arena, buf_view(&out));
-    return rc;
+    return 0;
 }
 
 static int own_dependencies(struct client *client, struct str job_id, struct str *own)

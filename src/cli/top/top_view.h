@@ -6,7 +6,6 @@
 #include "cli/top/top_model.h"
 
 #define TOP_ROWS_MIN 8     /* of a terminal; below it only the first lines are drawn */
-#define TOP_COLUMNS_MAX 1000
 #define TOP_FILTER_BYTES 100
 
 enum top_mode { TOP_LIST, TOP_DETAIL, TOP_HELP, TOP_FILTER };

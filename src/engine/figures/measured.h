@@ -10,7 +10,6 @@
 #include <stdatomic.h>
 
 struct batch;
-struct err;
 
 /* Something to be counted once it is committed (measured.c). */
 struct measure_note {

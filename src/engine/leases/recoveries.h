@@ -8,7 +8,6 @@
 #include "engine/engine.h"
 
 struct batch;
-struct err;
 
 #define RECOVERY_FAULTS_MAX 32
 /* A recovery that failed unforeseen (recovery_faults.c). */

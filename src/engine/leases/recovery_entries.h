@@ -7,7 +7,6 @@
 
 struct batch;
 struct err;
-struct task;
 
 struct recovery_entry entry_new(struct batch *batch, const struct task *task,
                                 enum recovery_method method);

@@ -9,7 +9,6 @@
 struct batch;
 struct engine;
 struct err;
-struct task;
 
 int sweep_run(struct batch *batch, int64_t *next_us, struct err *err);
 int sweep_due(struct batch *batch, int64_t *next_us, struct err *err);

@@ -10,7 +10,6 @@
 #include "store/store.h"
 
 struct batch;
-struct err;
 
 /* A live worker. */
 struct worker_state {

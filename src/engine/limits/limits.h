@@ -10,7 +10,6 @@
 #include "store/store.h"
 
 struct batch;
-struct err;
 
 /* One limit that is counted: of a queue, of a type in it, of a key in it. */
 struct limit {

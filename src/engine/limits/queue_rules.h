@@ -6,8 +6,6 @@
 #include "engine/engine.h"
 
 struct batch;
-struct err;
-struct queue_state;
 
 int queues_remove(struct batch *batch, struct queue_patch_request *request);
 int queues_remove_idle(struct batch *batch, struct err *err); /* empty and without settings */

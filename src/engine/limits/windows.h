@@ -6,9 +6,6 @@
 #include "engine/batch.h"
 #include "store/store.h"
 
-struct batch;
-struct err;
-
 /* May the claim have it? Otherwise it was put off, or given back because of its batch_size. */
 enum claim_move { CLAIM_TAKE, CLAIM_PUT_OFF, CLAIM_GIVE_BACK };
 

@@ -9,7 +9,6 @@ struct request;
 struct batch;
 struct batch_job;
 struct catalog_request;
-struct err;
 
 int catalog_apply(struct batch *batch, struct request *base);
 int catalog_schedule(struct batch *batch, struct catalog_request *request);

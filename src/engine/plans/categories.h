@@ -10,7 +10,6 @@
 
 struct batch;
 struct engine;
-struct err;
 
 /* A category as tasks meet it. */
 struct category_state {

@@ -7,9 +7,7 @@
 #include "core/task/task.h"
 
 struct request;
-struct arena;
 struct batch;
-struct err;
 
 /* A job that a batch has to do with. */
 struct batch_job {

@@ -6,7 +6,6 @@
 #include "engine/engine.h"
 
 struct batch;
-struct err;
 struct worker_state;
 
 int claim_apply(struct batch *batch, struct request *base);

@@ -6,7 +6,6 @@
 #include "engine/engine.h"
 
 struct batch;
-struct err;
 
 int control_apply(struct batch *batch, struct request *base);
 int control_cancel(struct batch *batch, struct task *task, enum actor actor, const char *state,

@@ -6,8 +6,6 @@
 #include "engine/engine.h"
 
 struct batch;
-struct checkpoint;
-struct err;
 struct run_wish;
 
 /* the trace of what a task brings about, unless it was given one */

@@ -7,8 +7,6 @@
 #include "engine/engine.h"
 
 struct batch;
-struct checkpoint;
-struct err;
 
 /* Lines about refused reports that a lease has got: report_refused.c. */
 #define REFUSALS_KNOWN 64

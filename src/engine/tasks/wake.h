@@ -9,7 +9,6 @@
 #include <stdatomic.h>
 
 struct batch;
-struct err;
 
 struct waiting {
     struct request *claims_first, *claims_last; /* oldest first */

@@ -130,17 +130,16 @@ static int find_route(struct api_call *call)
     call->second_name = names[1];
     if (rc == -ERR_METHOD)
         http_reply_header(call->exchange, "Allow", allow);
-    if (rc == 0)
-        rc = check_right(call);
-    if (rc == 0)
-        rc = router_query(call->route, request->query, call->arena, call->parameters, &call->err);
-    if (rc == 0 && request->method != HTTP_POST && request->method != HTTP_PATCH)
-        rc = call_no_body(call);
-    if (rc == 0 && request->body.len > 0)
-        rc = check_kind_of_body(call);
-    if (rc == 0 && http_is_crowded(call->exchange) && !cannot_wait(call->route))
-        rc = err_set(&call->err, ERR_UNAVAILABLE, "too many connections; try again");
-    return rc;
+    TRY(rc);
+    TRY(check_right(call));
+    TRY(router_query(call->route, request->query, call->arena, call->parameters, &call->err));
+    if (request->method != HTTP_POST && request->method != HTTP_PATCH)
+        TRY(call_no_body(call));
+    if (request->body.len > 0)
+        TRY(check_kind_of_body(call));
+    if (http_is_crowded(call->exchange) && !cannot_wait(call->route))
+        return err_set(&call->err, ERR_UNAVAILABLE, "too many connections; try again");
+    return 0;
 }
 
 static bool guard_refuses_call(const struct api_call *call)

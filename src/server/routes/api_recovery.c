@@ -347,16 +347,15 @@ static int look_for_task(struct api_call *call, struct store_reader *reader,
     struct asking *asking = call->ctx;
     BUF_AUTO struct buf text = BUF_INIT(TASK_BYTES_MAX);
     struct task *task = NULL;
-    int rc = call->server->store->verbs->read_task(reader, &asking->request.task_id, scratch,
-                                                   &task, &call->err);
 
+    TRY(call->server->store->verbs->read_task(reader, &asking->request.task_id, scratch, &task,
+                                              &call->err));
     asking->request.reason = task ? RECOVERY_VALID : RECOVERY_NOT_FOUND;
-    if (rc == 0 && task && has_validator(call, task)) {
-        render_task(&text, task, NULL);
-        asking->task = text.failed ? STR_NONE : arena_str(call->arena, buf_view(&text));
-        rc = asking->task.data ? 0 : call_no_memory(call);
-    }
-    return rc;
+    if (!task || !has_validator(call, task))
+        return 0;
+    render_task(&text, task, NULL);
+    asking->task = text.failed ? STR_NONE : arena_str(call->arena, buf_view(&text));
+    return asking->task.data ? 0 : call_no_memory(call);
 }
 
 /* A task that is not there is an answer here, not an error. */

@@ -339,18 +339,16 @@ static int restart(struct spawner *spawner, struct err *err)
 int spawner_start(struct spawner *spawner, const int fds[SHIM_FD_COUNT], struct err *err)
 {
     bool sent;
-    int rc = 0;
 
     LOCKED(&spawner->lock);
     reap_strays(spawner);
     sent = spawner->socket >= 0 && send_request(spawner->socket, fds);
     if (!sent && (spawner->socket < 0 || errno == EPIPE || errno == ECONNRESET)) {
-        rc = restart(spawner, err);
-        sent = rc == 0 && send_request(spawner->socket, fds);
+        TRY(restart(spawner, err));
+        sent = send_request(spawner->socket, fds);
     }
-    if (!sent && rc == 0)
-        rc = err_set(err, ERR_UNAVAILABLE, "Cannot start a process: %s.", strerror(errno));
-    return rc;
+    return sent ? 0
+                : err_set(err, ERR_UNAVAILABLE, "Cannot start a process: %s.", strerror(errno));
 }
 
 /* It ends when its last shim has. */
