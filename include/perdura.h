@@ -287,8 +287,8 @@ PD_API int pd_resume(struct pd *pd, const char *id);
 /* Resumes an orphaned or partial task, or one whose handler is silent, from its checkpoint. */
 PD_API int pd_recover(struct pd *pd, const char *id);
 PD_API int pd_prioritize(struct pd *pd, const char *id, int priority);
-/* What people say about a task, changed at any time, also after its end. PD_ETRANSITION: it has
- * another version by now. */
+/* Changes the remarks on a task, at any time, also after its end. PD_ETRANSITION: it has another
+ * version by now. */
 struct pd_update {
     PD_SIZE(pd_update);
     int64_t if_version; /* only while the task has this version; default any */

@@ -43,7 +43,7 @@ const struct route routes[] = {
     ROUTE(GET, "/v1/tasks/{id}", api_task_get, OWN(TASKS_READ),
           "One task with its result, or as it was", 0, "at")
     ROUTE(PATCH, "/v1/tasks/{id}", api_task_control, SCOPE(TASKS_CONTROL),
-          "Change what people say about a task", CONTROL_UPDATE, NULL)
+          "Change the remarks on a task", CONTROL_UPDATE, NULL)
     ROUTE(DELETE, "/v1/tasks/{id}", api_task_control, SCOPE(TASKS_DELETE),
           "Delete a task with its events, logs and checkpoints", CONTROL_DELETE, NULL)
     ROUTE(POST, "/v1/tasks/{id}:cancel", api_task_control, SCOPE(TASKS_CONTROL), "Cancel a task",

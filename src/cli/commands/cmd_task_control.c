@@ -221,7 +221,7 @@ CONTROL(resume, "Resume paused tasks", NULL, version_flags);
 #undef ASK_EDIT
 #define ASK_EDIT(member, path, bytes, flag, values, helps) " --" flag " 'seen, I wait for a reply'"
 const struct command task_update = {
-    .name = "update", .summary = "Change what people say about tasks", .arguments = "ID…",
+    .name = "update", .summary = "Change the remarks on tasks", .arguments = "ID…",
     .details = "Works at any time, also after a task has ended. Every change is an event.",
     .example = "perdura task update " EXAMPLE_ID TASK_FIELDS_ALL(EDIT), .flags = update_flags,
     CLIENT_COMMAND(1, COMMAND_ARGS_MAX, run_update)};
