@@ -1,4 +1,4 @@
-/* The row layer without a store: what the fields of a struct are stored as, and what their
+/* The row layer without a store: what the fields of a struct are stored as (D1), and what their
  * names in .sql files stand for. */
 #include "store/rows/rows.h"
 

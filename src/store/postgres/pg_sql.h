@@ -24,7 +24,7 @@
     X(lanes_all) X(lane_make) X(lane_find) X(lane_by_number) X(counts_add) X(counts_fold)      \
     X(counts_of_queue)                                                                         \
     X(tasks_state) X(tasks_lean) X(tasks_full) X(data_put) X(data_delete)                      \
-    X(tags_insert) X(uniques_insert) X(uniques_owner) X(uniques_delete)                        \
+    X(tags_insert) X(uniques_insert) X(uniques_owner)                                          \
     X(delete_logs) X(delete_by_task) X(delete_by_id) X(delete_runs)                            \
     X(ready_insert) X(ready_delete) X(parked_insert) X(parked_delete) X(due_insert)            \
     X(due_delete) X(held_insert) X(held_delete) X(settled_insert) X(settled_delete)            \

@@ -3,6 +3,7 @@
 #include "store/postgres/pg_int.h"
 #include "store/postgres/pg_history.h"
 #include "store/postgres/pg_tasks.h"
+#include "store/rows/rows_uniques.h"
 
 #include "base/hash.h"
 #include "base/json.h"
@@ -373,7 +374,7 @@ int pg_tasks_delete(struct store *base, struct task *const *tasks, uint32_t coun
         return 0;
     TRY(results_flush(store, err));
     for (uint32_t i = 0; i < count; i++) {
-        TRY(pg_uniques_drop(base, tasks[i], true, err));
+        TRY(rows_uniques_drop(base, tasks[i], true, err));
         tasks[i]->status = STATUS_NONE;
         tasks[i]->parked = tasks[i]->lease.held = false;
         TRY(prepare_save(store, tasks[i], err));

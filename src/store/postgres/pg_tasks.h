@@ -32,8 +32,6 @@ int pg_held_recall(struct store *, const struct uuid *, const int64_t *, uint32_
                    struct task **, struct err *);
 /* pg_uniques.c */
 int pg_uniques_reserve(struct store *, struct unique *, uint32_t, struct err *);
-int pg_uniques_look(struct store *, struct unique *, struct err *);
-int pg_uniques_drop(struct store *, const struct task *, bool, struct err *);
 /* pg_find.c */
 int pg_ready_take(struct store *, const struct ready_want *, struct arena *, struct task **,
                   uint32_t *, struct err *);

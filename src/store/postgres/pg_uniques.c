@@ -3,8 +3,7 @@
  * it taken. */
 #include "store/postgres/pg_int.h"
 #include "store/postgres/pg_tasks.h"
-
-static const char *const kind_words[] = {"key", "hash", "external"};
+#include "store/rows/rows_uniques.h"
 
 /* Arrays of namespace, kind, type and value. */
 static void put_uniques(struct pg_params *params, const struct unique *uniques, uint32_t count)
@@ -15,7 +14,7 @@ static void put_uniques(struct pg_params *params, const struct unique *uniques, 
     array_end(params);
     array_begin(params, PG_OID_TEXT);
     for (uint32_t i = 0; i < count; i++)
-        array_text(params, str_of(kind_words[uniques[i].kind]));
+        array_text(params, str_of(unique_kind_word((int)uniques[i].kind)));
     array_end(params);
     array_begin(params, PG_OID_TEXT);
     for (uint32_t i = 0; i < count; i++)
@@ -43,7 +42,8 @@ static uint32_t note_reserved(const PGresult *result, struct unique *uniques, ui
 
     for (int row = 0; row < PQntuples(result); row++) { /* in the order of the wishes */
         while (at < count && (uniques[at].task_key != get_int(result, row, 0, 0) ||
-                              !str_is(view_text(result, row, 1), kind_words[uniques[at].kind]) ||
+                              !str_is(view_text(result, row, 1),
+                                      unique_kind_word((int)uniques[at].kind)) ||
                               !str_eq(view_text(result, row, 2), uniques[at].value)))
             at++;
         ASSERT(at < count);
@@ -83,44 +83,4 @@ int pg_uniques_reserve(struct store *base, struct unique *uniques, uint32_t coun
     }
     PQclear(result);
     return 0;
-}
-
-int pg_uniques_look(struct store *base, struct unique *unique, struct err *err)
-{
-    struct pg_store *store = pg_of(base);
-    PGresult *result;
-
-    put_uniques(&store->conn.params, unique, 1);
-    TRY(pg_query(store, PGSQL_uniques_owner, &result, err));
-    unique->task_key = PQntuples(result) ? get_int(result, 0, 1, 0) : 0;
-    PQclear(result);
-    return 0;
-}
-
-int pg_uniques_drop(struct store *base, const struct task *task, bool external, struct err *err)
-{
-    struct pg_store *store = pg_of(base);
-    const struct {
-        enum unique_kind kind;
-        struct str type;
-        struct str value;
-    } all[] = {{UNIQUE_KEY, task->spec.type, task->spec.idempotency_key},
-               {UNIQUE_HASH, task->spec.type, task->spec.input_hash},
-               {UNIQUE_EXTERNAL, STR(""), external ? task->spec.external_id : STR_NONE}};
-    struct unique uniques[3];
-    uint32_t count = 0;
-
-    ASSERT(task->has_spec);
-    for (size_t i = 0; i < 3; i++)
-        if (all[i].value.data)
-            uniques[count++] = (struct unique){.kind = all[i].kind,
-                                               .namespace_name = task->spec.namespace_name,
-                                               .type = all[i].type,
-                                               .value = all[i].value,
-                                               .task_key = task->key};
-    if (count == 0)
-        return 0;
-    put_uniques(&store->conn.params, uniques, count);
-    put_tasks(&store->conn.params, uniques, count);
-    return pg_send(store, PGSQL_uniques_delete, err);
 }

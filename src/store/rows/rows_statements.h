@@ -35,7 +35,8 @@
     X(execution_by_key) X(read_executions) X(read_execution) X(execution_key_at)                   \
     X(job_of_schedule) X(job_stats)
 
-#define ROWS_WAITING_STATEMENTS(X) X(parked_first) X(parked_keys) X(due_first) X(due_next)
+#define ROWS_WAITING_STATEMENTS(X) X(parked_first) X(parked_keys) X(due_first) X(due_next)        \
+    X(unique_task) X(uniques_delete)
 
 #define ROWS_RELATIVE_STATEMENTS(X)                                                                \
     X(dependencies_insert) X(dependents_of) X(dependents_decide) X(dependencies_undecide)          \

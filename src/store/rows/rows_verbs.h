@@ -7,12 +7,15 @@
 #include "store/rows/rows_recovery.h"
 #include "store/rows/rows_registry.h"
 #include "store/rows/rows_relatives.h"
+#include "store/rows/rows_uniques.h"
 #include "store/rows/rows_waiting.h"
 
 #define ROWS_STORE_VERBS                                                                           \
     .checkpoint_newest = rows_checkpoint_newest,                                                   \
     .checkpoint_invalidate = rows_checkpoint_invalidate,                                           \
     .read_checkpoints = rows_read_checkpoints,                                                     \
+    .uniques_look = rows_uniques_look,                                                             \
+    .uniques_drop = rows_uniques_drop,                                                             \
     .parked_find = rows_parked_find,                                                               \
     .parked_keys = rows_parked_keys,                                                               \
     .due_find = rows_due_find,                                                                     \

@@ -19,7 +19,7 @@
     X(task_tag_insert) X(task_deletes_options) X(task_deletes_tags) X(task_deletes_events)     \
     X(task_deletes_executions) X(task_deletes_checkpoints) X(task_deletes_dependencies)        \
     X(task_deletes_recovery)                                                                   \
-    X(unique_insert) X(unique_owner) X(unique_delete)                                          \
+    X(unique_insert) X(unique_owner)                                                           \
     X(lane_insert) X(lane_find) X(lanes_all) X(count_add) X(counts_all)                        \
     X(ready_head) X(pending_orders) X(order_update)                                            \
     X(held_all) X(held_by_worker) X(settled_by_status)                                         \

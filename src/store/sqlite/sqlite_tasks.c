@@ -6,6 +6,7 @@
 #include "base/json.h"
 #include "core/bounds.h"
 #include "store/log_store.h"
+#include "store/rows/rows_uniques.h"
 #include "store/rows/rows_waiting.h"
 
 
@@ -336,7 +337,7 @@ static int delete_one(struct sqlite_store *store, struct task *task, struct err 
     struct line *line;
 
     ASSERT(task->has_spec);
-    TRY(sqlite_uniques_drop(&store->base, task, true, err));
+    TRY(rows_uniques_drop(&store->base, task, true, err));
     TRY(write_tags(store, task, SQL_task_deletes_tags, err));
     TRY(delete_logs(store, task, err));
     if (!uuid_is_nil(&task->spec.origin.job_id) &&
@@ -366,12 +367,10 @@ int sqlite_tasks_delete(struct store *base, struct task *const *tasks, uint32_t 
     return 0;
 }
 
-static const char *const unique_words[] = {"key", "hash", "external"};
-
 static void bind_unique(sqlite3_stmt *stmt, const struct unique *unique)
 {
     bind_str(stmt, 1, unique->namespace_name);
-    bind_str(stmt, 2, str_of(unique_words[unique->kind]));
+    bind_str(stmt, 2, str_of(unique_kind_word((int)unique->kind)));
     bind_str(stmt, 3, unique->type);
     bind_str(stmt, 4, unique->value);
 }
@@ -392,12 +391,6 @@ static int find_owner(struct sqlite_store *store, struct unique *unique, struct 
         sqlite3_reset(stmt);
     }
     return rc < 0 ? rc : 0;
-}
-
-int sqlite_uniques_look(struct store *base, struct unique *unique, struct err *err)
-{
-    unique->task_key = 0;
-    return find_owner(sqlite_of(base), unique, err);
 }
 
 static int reserve_one(struct sqlite_store *store, struct unique *unique, struct err *err)
@@ -423,32 +416,6 @@ int sqlite_uniques_reserve(struct store *base, struct unique *uniques, uint32_t 
 
         if (rc < 0)
             return rc;
-    }
-    return 0;
-}
-
-int sqlite_uniques_drop(struct store *base, const struct task *task, bool external,
-                        struct err *err)
-{
-    struct sqlite_store *store = sqlite_of(base);
-    struct unique uniques[] = {
-        {.kind = UNIQUE_KEY, .type = task->spec.type, .value = task->spec.idempotency_key},
-        {.kind = UNIQUE_HASH, .type = task->spec.type, .value = task->spec.input_hash},
-        {.kind = UNIQUE_EXTERNAL, .type = STR(""), .value = task->spec.external_id}};
-
-    ASSERT(task->has_spec);
-    for (size_t i = 0; i < 3; i++) {
-        sqlite3_stmt *stmt;
-
-        if (!uniques[i].value.data || (uniques[i].kind == UNIQUE_EXTERNAL && !external))
-            continue;
-        stmt = sql_get(&store->sql, SQL_unique_delete, err);
-        if (!stmt)
-            return -(int)err->code;
-        uniques[i].namespace_name = task->spec.namespace_name;
-        bind_unique(stmt, &uniques[i]);
-        bind_int(stmt, 5, task->key);
-        TRY(sql_run(&store->sql, stmt, NULL, err));
     }
     return 0;
 }

@@ -11,8 +11,6 @@ int sqlite_tasks_insert(struct store *, struct task *const *, uint32_t, struct e
 int sqlite_tasks_save(struct store *, struct task *const *, uint32_t, struct err *);
 int sqlite_tasks_delete(struct store *, struct task *const *, uint32_t, struct err *);
 int sqlite_uniques_reserve(struct store *, struct unique *, uint32_t, struct err *);
-int sqlite_uniques_look(struct store *, struct unique *, struct err *);
-int sqlite_uniques_drop(struct store *, const struct task *, bool, struct err *);
 int sqlite_task_from_row(struct sqlite_store *, sqlite3_stmt *, unsigned, struct arena *,
                          struct task *, struct err *);
 int sqlite_task_by_key(struct sqlite_store *, int64_t, unsigned, struct arena *, struct task **,

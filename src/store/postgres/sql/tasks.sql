@@ -103,6 +103,9 @@ JOIN task_uniques u ON u.namespace = v.namespace AND u.kind = v.kind AND u.type 
     AND u.value = v.value
 LEFT JOIN task_states s ON s.task = u.task;
 
+-- name: unique_task
+SELECT task FROM task_uniques WHERE namespace = $1 AND kind = $2 AND type = $3 AND value = $4;
+
 -- name: uniques_delete
 DELETE FROM task_uniques u
 USING unnest($1::text[], $2::text[], $3::text[], $4::text[], $5::bigint[])

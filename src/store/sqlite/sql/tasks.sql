@@ -75,7 +75,10 @@ ON CONFLICT DO NOTHING;
 SELECT u.task, s.id FROM task_uniques u LEFT JOIN task_states s ON s.task = u.task
 WHERE u.namespace = ?1 AND u.kind = ?2 AND u.type = ?3 AND u.value = ?4;
 
--- name: unique_delete
+-- name: unique_task
+SELECT task FROM task_uniques WHERE namespace = ?1 AND kind = ?2 AND type = ?3 AND value = ?4;
+
+-- name: uniques_delete
 DELETE FROM task_uniques
 WHERE namespace = ?1 AND kind = ?2 AND type = ?3 AND value = ?4 AND task = ?5;
 
