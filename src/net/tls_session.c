@@ -162,11 +162,12 @@ static void keep_sans(struct tls_session *session, const GENERAL_NAMES *names)
     at = (char *)(session->sans + count);
     for (int i = 0; i < count; i++) {
         const GENERAL_NAME *name = sk_GENERAL_NAME_value(names, i);
+        struct str kind = name->type == GEN_URI ? STR("URI:") : STR("DNS:");
         struct str text = san_text(name);
 
         if (!text.data)
             continue;
-        memcpy(at, name->type == GEN_URI ? "URI:" : "DNS:", 4);
+        memcpy(at, kind.data, kind.len);
         memcpy(at + 4, text.data, text.len);
         session->sans[session->sans_count++] = str_span(at, text.len + 4);
         at += text.len + 4;
