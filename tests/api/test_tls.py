@@ -220,7 +220,7 @@ class Strangers(Tls, ApiTest):
     def test_a_handshake_that_trickles_is_cut_off_by_its_deadline(self):
         hello, sock = self.hello(), self.plain()
         started = time.monotonic()
-        for byte in hello:  # one a second, about eight minutes in all
+        for byte in hello:  # four a second, more than two minutes in all
             sock.sendall(bytes([byte]))
             if self.is_closed(sock):
                 break
