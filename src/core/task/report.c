@@ -86,8 +86,8 @@ bool severity_parse(struct str word, enum log_severity *severity)
 const struct report_field report_fields[REPORT_FIELDS] = {
     {"task_id", REPORT_IS_ID, ALL_OPS, ALL_OPS, AT(task_id), 0, 0},
     {"lease_token", REPORT_IS_INT, ALL_OPS, ALL_OPS, AT(lease_token), 0, INT64_MAX},
-    {"op", REPORT_IS_OP, ALL_OPS, ALL_OPS, AT(op), 0, 0},
     {"seq", REPORT_IS_INT, ALL_OPS, 0, AT(seq), 1, INT64_MAX},
+    {"op", REPORT_IS_OP, ALL_OPS, ALL_OPS, AT(op), 0, 0},
     {"result", REPORT_IS_JSON, OP(COMPLETE) | OP(PARTIAL), 0, AT(result), 0, 0},
     {"progress", REPORT_IS_INT, OP(PROGRESS) | OP(CHECKPOINT), 0, AT(progress), 0, 100},
     {"state", REPORT_IS_TEXT, OP(PROGRESS), 0, AT(state), 0, 0},

@@ -94,7 +94,7 @@ struct report_field {
 
 #define REPORT_FIELDS 25
 #define REPORT_FIELD_TASK 0
-#define REPORT_FIELD_OP 2
+#define REPORT_FIELD_OP 3
 extern const struct report_field report_fields[REPORT_FIELDS];
 
 /* A release by a worker that cannot run the type: it does not get the type again at once. */
