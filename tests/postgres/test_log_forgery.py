@@ -32,6 +32,15 @@ class LogForgeryPostgres(ForgeryCases, unittest.TestCase):
         self.assertFalse(fine, text)
         self.assertIn(f"{named} was added; drop it", text)
 
+    def test_f_j5_a_trigger_is_named_and_not_the_foreign_key_of_its_table(self):
+        case = self.case()
+        case.put(*case.dialect.trigger("job_dependencies", "INSERT", "DELETE FROM execution_logs"))
+        case.apply()
+        fine, text = schemas.verified(case)
+        self.assertFalse(fine, text)
+        self.assertIn(schemas.EVIL, text)
+        self.assertNotIn("foreign key", text)
+
     def test_f_j5_what_only_a_month_has_is_named_and_never_the_month(self):
         case = self.case()
         schemas.code_of_others(case)

@@ -93,10 +93,12 @@ static int refuse(const struct part *part, const char *what, const char *then, s
                          belongs ? part->owner.data : "", what, then);
 }
 
+/* A foreign key is told of where nothing else is: it may be one of ours, whose table got a
+ * trigger. */
 static int compare(struct str list, const PGresult *result, struct err *err)
 {
     struct str rest = list;
-    struct part ours;
+    struct part ours, key = {.kind = STR_NONE};
     bool more = next_expected(&rest, &ours);
 
     for (int row = 0; row < PQntuples(result); row++) {
@@ -107,14 +109,18 @@ static int compare(struct str list, const PGresult *result, struct err *err)
             return refuse(&ours, "is missing", "restore it from a backup", err);
         if (by > 0 && str_is(found.kind, "month")) /* has data */
             return refuse(&found, "was changed", "set it back", err);
-        if (by > 0 && concerns_us(list, &found))
+        if (by > 0 && str_is(found.kind, "foreign key"))
+            key = concerns_us(list, &found) && !key.kind.data ? found : key;
+        else if (by > 0 && concerns_us(list, &found))
             return refuse(&found, "was added", "drop it", err);
         if (by == 0 && differs(&ours, &found))
             return refuse(&found, "was changed", "restore it from a backup", err);
         if (by == 0)
             more = next_expected(&rest, &ours);
     }
-    return more ? refuse(&ours, "is missing", "restore it from a backup", err) : 0;
+    if (more)
+        return refuse(&ours, "is missing", "restore it from a backup", err);
+    return key.kind.data ? refuse(&key, "was added", "drop it", err) : 0;
 }
 
 static int allow_plans(struct pg_store *store, const char *allow, struct err *err)
