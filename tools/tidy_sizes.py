@@ -10,10 +10,6 @@ WORDS_MAX = {"README.md": 2000, "ARCHITECTURE.md": 3300}
 # What is larger today, and how large it may be. The list only shrinks: an entry that is no longer
 # needed is a finding.
 EXCEPTIONS = {
-    "pg_catalog.h": 61,
-    "pg_int.h": 127,
-    "sqlite_catalog.h": 58,
-    "sqlite_int.h": 111,
     "catalog_store.h: catalog_verbs": 55,
     "store.h: store_verbs": 91,
 }

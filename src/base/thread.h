@@ -24,7 +24,7 @@ static inline void thread_unlock(pthread_mutex_t **mutex)
 /* A thread with all signals blocked: they belong to the main thread. stack_bytes 0 = the system's.
  * An errno, or 0. */
 int thread_start(pthread_t *thread, size_t stack_bytes, void *(*run)(void *), void *ctx);
-/* Its deadlines are those of thread_deadline: a clock that nobody sets. */
+/* Its deadlines are those of thread_deadline: a clock that cannot be set. */
 void thread_cond_init(pthread_cond_t *cond);
 struct timespec thread_deadline(int64_t wait_us);
 

@@ -138,6 +138,7 @@ struct tls_settings {
     struct str key;
     struct str client_ca;   /* absent = clients need no certificate */
     struct str min_version; /* "1.2", "1.3" */
+    bool allow_clear_text;  /* beyond loopback: a proxy or a mesh encrypts instead */
 };
 
 /* Who may ask, and what this node shows to others. */
@@ -154,7 +155,6 @@ struct settings {
     struct str listen;
     struct access_settings access;
     struct tls_settings tls;
-    bool allow_clear_text;          /* beyond loopback: somebody else does TLS */
     int64_t workers;                /* in-process slots; -1 = 4 where handlers are configured */
     int64_t lease_ms;
     int64_t leader_lease_ms;

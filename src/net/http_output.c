@@ -35,8 +35,8 @@ void http_connection_count_unsent(struct http_exchange *exchange, size_t bytes)
     exchange->server->unsent_bytes += bytes;
 }
 
-/* Answers that nobody takes must not fill the memory: whoever blocks longest is cut off in the next
- * turn. Who reads at all is not blocked for long. */
+/* Answers that clients do not read must not fill the memory: the connection blocked longest is
+ * closed in the next turn. A client that reads at all is not blocked for long. */
 static void limit_unsent(struct http_server *server)
 {
     while (server->unsent_bytes > server->limits.unsent_bytes_max) {
@@ -125,7 +125,7 @@ static void write_sealed(struct http_exchange *exchange)
     for (int i = 0; i < SEALS_PER_TURN && !exchange->write_failed; i++) {
         if (!write_some(exchange, &sent))
             break;
-        seal(exchange); /* also behind the last one: an empty buffer is never told as drained */
+        seal(exchange); /* also behind the last one: an empty buffer gets no drained event */
     }
     if (sent > SENT_BYTES_KEEP && evbuffer_get_length(output))
         drop_sent(exchange, output);

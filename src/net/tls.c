@@ -114,7 +114,7 @@ static void on_look(void *ctx)
 
     take_stamp(tls, &now);
     if (!is_same(&now, &tls->seen))
-        tls->seen = now; /* somebody may still be writing */
+        tls->seen = now; /* a program may still be writing */
     else if (!is_same(&now, &tls->tried))
         tls_reload(tls);
     if (clock_boot_us() - tls->expiry_us > EXPIRY_US)

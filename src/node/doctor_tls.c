@@ -1,4 +1,4 @@
-/* What `perdura doctor` says about the files of TLS. That nobody else can read the key is checked
+/* What `perdura doctor` says about the files of TLS. Who can read the key is checked
  * together with the other secrets. One thread. */
 #include "node/node.h"
 

@@ -1,5 +1,5 @@
 """TLS of the API (D12, F-H7): everything works over it, and what is not TLS, or stalls, or breaks off
-in the middle, harms nobody else."""
+in the middle, harms no other client."""
 import http.client
 import os
 import pathlib
@@ -193,7 +193,7 @@ class Strangers(Tls, ApiTest):
         crowd = []
         for i in range(STALLED):
             sock = self.plain()
-            # nothing, half a greeting, a whole one whose answer nobody reads, and a bad one
+            # nothing, half a greeting, a whole one whose answer is not read, and a bad one
             sock.sendall((b"", hello[:len(hello) // 2], hello, b"\x16\x03\x01\xff\xff")[i % 4])
             crowd.append(sock)
             if i % 500 == 499:

@@ -1,5 +1,5 @@
 """Client certificates, and certificates that change while the server runs (D12): who is let in,
-who is not, and that nobody good is turned away by a change."""
+who is not, and that no good client is turned away by a change."""
 import os
 import pathlib
 import shutil

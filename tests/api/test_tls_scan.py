@@ -1,5 +1,5 @@
 """TLS as others look at it (D12): testssl.sh finds nothing of medium severity or worse. Certificates
-are left out, because a CA made for a test is trusted by nobody."""
+are left out, because no browser trusts a CA made for a test."""
 import json
 import os
 import pathlib

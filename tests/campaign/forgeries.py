@@ -238,7 +238,7 @@ def set_back_held(case, execution, rng):
 
 
 def set_back_and_end(case, execution, rng):
-    """It goes on from there, ends, and its task is deleted: the cut is over other lines."""
+    """It continues from there, ends, and its task is deleted: the cut is over other lines."""
     set_back_held(case, execution, rng)
     case.finished.append(execution)
 

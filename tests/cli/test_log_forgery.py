@@ -142,7 +142,7 @@ class LogForgery(ForgeryCases, unittest.TestCase):
         def strike(client):
             shown = [line["message"] for line in client.expect(200, "GET", path)["items"]]
             swap()
-            for task in self.stand.held:  # whoever writes sees that the store was changed
+            for task in self.stand.held:  # a writer sees that the store was changed
                 client.say(task, "INFO", "and on")
             for _ in range(20):  # whichever connection reads
                 self.assertEqual([line["message"] for line in client.expect(200, "GET", path)["items"]],

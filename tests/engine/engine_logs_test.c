@@ -479,7 +479,7 @@ static void j8_old_records_go_and_leave_no_gap(void **state)
     wall_ahead_us = 0;
 }
 
-/* What somebody wrote without the key is never made good by a record that carries old ones on. */
+/* What an attacker wrote without the key is never made good by a record that carries old ones on. */
 static void j8_what_was_refused_stays_so_when_its_record_goes(void **state)
 {
     struct fixture *fx = *state;

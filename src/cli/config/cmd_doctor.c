@@ -142,7 +142,7 @@ static void check_listen(struct doctor *doctor)
 
     if (is_loopback(settings->listen))
         add(doctor, DOCTOR_OK, "listen", settings->listen, STR_NONE);
-    else if (str_empty(settings->tls.cert) && !settings->allow_clear_text)
+    else if (str_empty(settings->tls.cert) && !settings->tls.allow_clear_text)
         add(doctor, DOCTOR_FAILURE, "listen", STR("beyond loopback in clear text"),
             STR("set tls.cert and tls.key, or listen on 127.0.0.1, or set allow_clear_text where a "
                 "proxy or a mesh encrypts the connection"));

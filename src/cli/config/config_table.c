@@ -245,7 +245,7 @@ static const struct config_field root_fields[] = {
      .help = "PEM file of CAs; every client must show a certificate that one of them signed"},
     {.key = "tls.min_version", .kind = CONFIG_WORD, SETTING(tls.min_version), .fallback = "1.2",
      .choices = "1.2|1.3", .help = "oldest version of TLS that is spoken"},
-    {.key = "allow_clear_text", .kind = CONFIG_BOOL, SETTING(allow_clear_text),
+    {.key = "allow_clear_text", .kind = CONFIG_BOOL, SETTING(tls.allow_clear_text),
      .fallback = "false", .flag = "allow-clear-text", .env = "PERDURA_ALLOW_CLEAR_TEXT",
      .help = "allow listening beyond loopback without TLS, behind a proxy or mesh that does it"},
     {.key = "token", .kind = CONFIG_TEXT, SETTING(access.token), .env = "PERDURA_TOKEN",

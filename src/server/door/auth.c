@@ -96,7 +96,7 @@ int auth_check_clear_text(struct str listen, const struct settings *settings, st
     if (!str_empty(tls->client_ca) && str_empty(tls->cert))
         return err_set(err, ERR_USAGE, "tls.client_ca is of no use without TLS: set tls.cert and "
                        "tls.key, too");
-    if (!str_empty(tls->cert) || settings->allow_clear_text ||
+    if (!str_empty(tls->cert) || tls->allow_clear_text ||
         (split_host(listen, &host, &port) && host_is_loopback(host)))
         return 0;
     return err_set(err, ERR_USAGE,

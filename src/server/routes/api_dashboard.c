@@ -90,7 +90,7 @@ static bool is_known(struct str header, const char *tag)
                            memmem(header.data, header.len, tag, strlen(tag)) != NULL);
 }
 
-/* Browsers then use https for this name alone, whatever somebody types. Not for localhost, where
+/* Browsers then use https for this name alone, whatever a user types. Not for localhost, where
  * the promise would hold for every other program, too. */
 static void insist_on_tls(struct api_call *call)
 {

@@ -102,7 +102,7 @@ static void d9_what_items_and_records_say_beside_that_is_read_back(void **state)
     buf_deinit(&text);
 }
 
-/* One that says nothing is told of, and those behind it are read. */
+/* An item that says nothing is reported, and those behind it are read. */
 static void j6_an_item_that_cannot_be_read_hides_no_other(void **state)
 {
     struct anchor anchor = {.kind = ANCHOR_HEADS, .serial = 1};

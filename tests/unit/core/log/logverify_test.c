@@ -660,7 +660,7 @@ static void record_part(struct model *model, enum anchor_kind kind, struct log_p
     add_record(model, &anchor, &part, 1);
 }
 
-/* Records name every line once. Where a run was set back and went on, two name the same ones, also
+/* Records name every line once. Where a run was set back and continued, two name the same ones, also
  * when its lines are gone by a signed cut. */
 static void j8_lines_that_two_records_name_are_told_of(void **state)
 {

@@ -157,7 +157,7 @@ static void beyond_loopback_a_token_is_needed_to_listen(void **state)
 static void beyond_loopback_clear_text_must_be_asked_for(void **state)
 {
     struct settings clear = {0};
-    struct settings asked = {.allow_clear_text = true};
+    struct settings asked = {.tls.allow_clear_text = true};
     struct settings tls = {.tls = {.cert = STR("c"), .key = STR("k")}};
     struct settings half = {.tls = {.cert = STR("c")}};
     struct settings lost = {.tls = {.client_ca = STR("a")}};
