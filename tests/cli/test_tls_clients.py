@@ -142,6 +142,7 @@ class Workers(TlsFolder):
                                  "%s:%d" % self.server.address)
         self.server.start()
         self.run_task()
+        self.perdura("whoami", *self.ca, "--cert", cert, "--key", key)  # where that means no task
         self.assertIsNone(worker.poll())
 
 

@@ -89,12 +89,15 @@ int command_resolve(const struct str *words, uint32_t words_count, struct arena 
 
 static const struct flag *find_flag(const struct command *command, struct str name)
 {
-    const struct flag *flag;
+    const struct flag *flag, *second = NULL;
 
-    for (uint32_t i = 0; (flag = command_flag_at(command, i)) != NULL; i++)
+    for (uint32_t i = 0; (flag = command_flag_at(command, i)) != NULL; i++) {
         if (str_is(name, flag->name))
             return flag;
-    return NULL;
+        if (flag->also && str_is(name, flag->also))
+            second = flag;
+    }
+    return second;
 }
 
 static int unknown_flag(struct call *call, struct str name)

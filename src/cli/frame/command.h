@@ -30,6 +30,7 @@ enum flag_type {
 
 struct flag {
     const char *name; /* without the dashes; NULL ends a table */
+    const char *also; /* a second name, of commands that have no flag by that name */
     enum flag_type type;
     const char *value; /* how help names the value: URL, N, D */
     const char *help;
@@ -42,13 +43,14 @@ struct flag {
     int64_t max;
 };
 
-/* The files of TLS, of commands that talk to a server. (`--key` is a task's idempotency key.) */
+/* The files of TLS, of commands that talk to a server. `--key` of `perdura enqueue`
+ * is a task's idempotency key. */
 #define CLIENT_TLS_FLAGS                                                                    \
     {.name = "ca", .type = FLAG_TEXT, .value = "FILE", .env = "PERDURA_CA",                 \
      .help = "CA of a server behind https:// (PEM; default: those of the system)"},          \
     {.name = "cert", .type = FLAG_TEXT, .value = "FILE", .env = "PERDURA_CERT",             \
      .help = "client certificate (PEM), for a server that wants one"},                       \
-    {.name = "cert-key", .type = FLAG_TEXT, .value = "FILE", .env = "PERDURA_KEY",          \
+    {.name = "cert-key", .also = "key", .type = FLAG_TEXT, .value = "FILE", .env = "PERDURA_KEY",          \
      .help = "its private key (PEM; default: in the file of the certificate)"}
 
 /* Flags that many commands share. */
