@@ -50,7 +50,8 @@ struct flag {
      .help = "CA of a server behind https:// (PEM; default: those of the system)"},          \
     {.name = "cert", .type = FLAG_TEXT, .value = "FILE", .env = "PERDURA_CERT",             \
      .help = "client certificate (PEM), for a server that wants one"},                       \
-    {.name = "cert-key", .also = "key", .type = FLAG_TEXT, .value = "FILE", .env = "PERDURA_KEY",          \
+    {.name = "cert-key", .also = "key", .type = FLAG_TEXT, .value = "FILE",                  \
+     .env = "PERDURA_KEY",                                                                  \
      .help = "its private key (PEM; default: in the file of the certificate)"}
 
 /* Flags that many commands share. */
