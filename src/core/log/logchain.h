@@ -38,7 +38,7 @@ struct log_part {
     bool emptied;            /* those of one level up to head.seq: they have lost what they said */
     enum log_severity level; /* of which one */
     bool closed;             /* its execution has ended: no line may follow */
-    bool unread;             /* a record has it, and nobody can tell what it says */
+    bool unread;             /* a record has it, but it cannot be read */
     bool refused;            /* not signed: a record of that was trimmed, and this repeats it */
     int64_t at_us;           /* removed or emptied: none of them was written later; 0 = not told */
     int64_t window_ms;       /* and so long they had to stay; 0 = somebody wanted them gone */

@@ -93,7 +93,7 @@ static int refuse(const struct part *part, const char *what, const char *then, s
                          belongs ? part->owner.data : "", what, then);
 }
 
-/* A foreign key is told of where nothing else is: it may be one of ours, whose table got a
+/* A foreign key is named where nothing else is: it may be one of ours, whose table got a
  * trigger. */
 static int compare(struct str list, const PGresult *result, struct err *err)
 {

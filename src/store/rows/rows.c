@@ -92,7 +92,7 @@ static int no_memory(struct err *err)
     return err_set(err, ERR_MEMORY, "there is not enough memory for the answer; try again");
 }
 
-/* Gives the pointer to whoever asked for it: a pointer to one kind of struct is none to void. */
+/* Gives the pointer to the caller: a pointer to one kind of struct is none to void. */
 static void hand_over(void *to, const void *pointer)
 {
     memcpy(to, &pointer, sizeof pointer);

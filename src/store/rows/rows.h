@@ -67,7 +67,7 @@ struct rows_cursor {
 enum rows_gathered { ROWS_COUNTS /* of tasks */, ROWS_RESULTS };
 
 struct rows_driver {
-    /* *changes: how many rows it changed; NULL = nobody wants to know, and nobody waits. */
+    /* *changes: how many rows it changed; NULL = the caller does not wait for it. */
     int (*run)(struct rows *rows, const struct rows_query *query, int64_t *changes,
                struct err *err);
     /* The same for many structs in one statement, whose arrays come behind the values of the query.
@@ -89,7 +89,7 @@ struct rows_driver {
     int (*flush)(struct rows *rows, enum rows_gathered what, struct err *err);
     int (*fits)(const struct rows_cursor *cursor, const struct arena *arena, struct err *err);
     void (*close)(struct rows_cursor *cursor);
-    /* Around what a reader asks together; again: whether to ask anew (*turns is 0 at first). */
+    /* Around what a reader asks together; again: whether to repeat (*turns is 0 at first). */
     int (*begin)(struct rows *rows, struct err *err);
     int (*end)(struct rows *rows, int rc, struct err *err);
     bool (*again)(struct rows *rows, int rc, int *turns);
@@ -136,7 +136,7 @@ int rows_save_marked(struct rows *rows, enum rows_statement name,
 /* All rows as an array in the arena. */
 int rows_take(struct rows *rows, const struct rows_query *query, const struct field_table *table,
               struct arena *arena, void *array, size_t bytes, uint32_t *count, struct err *err);
-/* The same, and `also` is told of every row and of the column behind those of the table. */
+/* The same, and `also` gets every row and of the column behind those of the table. */
 typedef void rows_also(const struct rows_cursor *cursor, uint32_t column, struct arena *arena,
                        void *row);
 int rows_take_also(struct rows *rows, const struct rows_query *query,
@@ -158,7 +158,7 @@ int rows_numbers(struct rows *rows, const struct rows_query *query, int64_t *num
 /* By ids, as rows_by_id: numbers[i] of ids[i] stays as it was where there is none. */
 int rows_numbers_by_id(struct rows *rows, enum rows_statement name, const struct uuid *ids,
                        uint32_t count, int64_t *numbers, struct err *err);
-/* Several statements of a reader in one transaction, under one time limit. `read` begins anew when
+/* Several statements of a reader in one transaction, under one time limit. `read` starts over when
  * the connection had to be opened again. */
 int rows_together(struct rows *rows, int (*read)(struct rows *rows, void *ctx, struct err *err),
                   void *ctx, struct err *err);

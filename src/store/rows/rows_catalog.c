@@ -1,6 +1,6 @@
 /* Categories, jobs and what jobs depend on, once for every store. Refusals (a name that is taken, a
  * category in use) are found before anything is written: a statement that fails may take the whole
- * transaction along. Whoever changes the catalog holds its lock, so that what was found stays true.
+ * transaction along. Who changes the catalog holds its lock, so that what was found stays true.
  * Writer's thread only. */
 #include "store/rows/rows_catalog.h"
 
@@ -63,7 +63,7 @@ int rows_category_delete(struct store *store, const struct uuid *id, struct err 
 
 /* ---- jobs ---- */
 
-/* Where we write alone there is nobody to hold them against. */
+/* Where we write alone no other writer competes for them. */
 int rows_jobs_load(struct store *store, const struct uuid *ids, uint32_t count, bool hold,
                    struct arena *arena, struct job **jobs, struct err *err)
 {
