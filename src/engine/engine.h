@@ -11,6 +11,7 @@
 
 #include "base/gate.h"
 #include "base/clock.h"
+#include "core/access/principal.h"
 #include "core/plan/catalog.h"
 #include "core/measure/measure.h"
 #include "core/task/recovery.h"
@@ -56,7 +57,8 @@ struct request {
     enum request_kind kind;
     struct arena *arena; /* results are put here */
     void (*done)(struct request *request);
-    void *ctx;           /* the caller's */
+    void *ctx;           /* the submitter's */
+    const struct caller *caller; /* who asks, with which rights; NULL = the program itself */
     struct err err;      /* code ERR_NONE: it was done and is durable */
     /* the queue's own: */
     int64_t came_us; /* boot time; enqueues only */

@@ -13,6 +13,7 @@ static const struct str single_names[] = {
     {"authorization", 13},
     {"idempotency-key", 15},
     {"if-match", 8},
+    {"perdura-namespace", 17},
 };
 #define SINGLES_COUNT (sizeof single_names / sizeof single_names[0])
 

@@ -133,6 +133,7 @@ static int submit(struct api_call *call, struct request *request, enum request_k
     request->arena = call->arena;
     request->done = request_done;
     request->ctx = call;
+    request->caller = call->principal ? &call->caller : NULL;
     call->submitted = request;
     call->then = then;
     call->item.run = run;

@@ -25,6 +25,7 @@ struct api_call {
     struct arena *arena;             /* the exchange's */
     const struct route *route;       /* NULL = none */
     const struct principal *principal; /* who asks; NULL = an open route */
+    struct caller caller;            /* the same, with the namespace this call is about */
     struct str name;                 /* what {id} or {name} stands for, decoded */
     struct str second_name;          /* of a path with two of them */
     struct str parameters[ROUTE_PARAMETERS_MAX]; /* in the route's order; absent when not given */

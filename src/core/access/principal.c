@@ -2,6 +2,9 @@
  * thread. */
 #include "core/access/principal.h"
 
+#include "core/queue_name.h"
+#include "core/task/task.h"
+
 static const char *const kind_words[PRINCIPAL_KIND_COUNT] = {
     [PRINCIPAL_LOCAL] = "local",
     [PRINCIPAL_ROOT] = "root",
@@ -38,6 +41,24 @@ bool principal_is_global(const struct principal *principal)
 bool principal_enters(const struct principal *principal, struct str namespace_name)
 {
     return principal_is_global(principal) || str_eq(principal->namespace_name, namespace_name);
+}
+
+int principal_choose_namespace(const struct principal *principal, struct str asked,
+                               struct str *chosen, struct err *err)
+{
+    if (asked.data) {
+        *chosen = asked;
+        TRY(namespace_check_name(asked, err));
+        if (principal_enters(principal, asked))
+            return 0;
+        return err_set(err, ERR_FORBIDDEN,
+                       "this credential belongs to the namespace " STR_FMT " and has no rights in "
+                       STR_FMT "; leave Perdura-Namespace out, or ask for a token of that "
+                       "namespace", STR_ARG(principal->namespace_name), STR_ARG(asked));
+    }
+    *chosen = principal_is_global(principal) ? STR(TASK_DEFAULT_NAMESPACE)
+                                             : principal->namespace_name;
+    return 0;
 }
 
 enum row_access principal_row(const struct principal *principal, struct str owner, bool write)

@@ -37,12 +37,26 @@ struct principal {
     int64_t expires_at_us;     /* 0 = never */
 };
 
+/* One request of a principal: what it is about, and where it came from. The engine gets one with
+ * every request of a client; a request without one is the program's own. */
+struct caller {
+    const struct principal *principal;
+    struct str namespace_name; /* one namespace, never "*" */
+    const uint8_t *address;    /* of the client, 16 bytes (IPv6 or mapped); NULL = unknown */
+    struct str request_id;     /* X-Request-Id; absent = none */
+};
+
 const char *principal_kind_word(enum principal_kind kind);
 /* "local", "root", "token:NAME", "jwt:NAME" …: what events, audit and metrics say. */
 void principal_write_label(struct buf *out, const struct principal *principal);
 
 bool principal_allows(const struct principal *principal, enum scope scope);
 bool principal_enters(const struct principal *principal, struct str namespace_name);
+/* The namespace of a request: the one it asked for (absent = none asked for), the principal's own,
+ * or `default` for a principal of every namespace. ERR_INVALID for what is no name, ERR_FORBIDDEN
+ * for a namespace the principal has no rights in. */
+int principal_choose_namespace(const struct principal *principal, struct str asked,
+                               struct str *chosen, struct err *err);
 /* Whether it may see and change what concerns all namespaces. */
 bool principal_is_global(const struct principal *principal);
 

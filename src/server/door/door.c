@@ -100,6 +100,21 @@ static int check_kind_of_body(struct api_call *call)
                                                "'Content-Type: application/json' (curl --json)");
 }
 
+/* Which namespace a call is about. A header that is given twice is refused by the reader of
+ * heads. */
+static int choose_namespace(struct api_call *call)
+{
+    const struct principal *principal = call->principal;
+
+    if (!principal)
+        return 0;
+    call->caller = (struct caller){.principal = principal,
+                                   .address = http_peer_address(call->exchange)->bytes,
+                                   .request_id = call->request_id};
+    return principal_choose_namespace(principal, http_header(call->request, "Perdura-Namespace"),
+                                      &call->caller.namespace_name, &call->err);
+}
+
 /* A right is decided here alone, for every method, HEAD and long polls too. Of what RIGHT_OWN lets
  * in, the handler shows only what the principal has made. */
 static int check_right(struct api_call *call)
@@ -115,7 +130,7 @@ static int check_right(struct api_call *call)
     if (needs->kind == RIGHT_ANYONE || principal_allows(principal, needs->scope) ||
         (needs->kind == RIGHT_OWN && principal_allows(principal, SCOPE_TASKS_ENQUEUE)))
         return 0;
-    return principal_refuse(principal, needs->scope, principal->namespace_name, &call->err);
+    return principal_refuse(principal, needs->scope, call->caller.namespace_name, &call->err);
 }
 
 static int find_route(struct api_call *call)
@@ -131,6 +146,7 @@ static int find_route(struct api_call *call)
     if (rc == -ERR_METHOD)
         http_reply_header(call->exchange, "Allow", allow);
     TRY(rc);
+    TRY(choose_namespace(call));
     TRY(check_right(call));
     TRY(router_query(call->route, request->query, call->arena, call->parameters, &call->err));
     if (request->method != HTTP_POST && request->method != HTTP_PATCH)

@@ -1,0 +1,26 @@
+/* What names a queue inside the engine and the stores. Queues of the same name in two namespaces
+ * have nothing to do with each other, so the engine knows each by its full name: the plain name in
+ * the namespace `default`, and NAMESPACE, the byte 0x1f, and the plain name in every other one.
+ * Users see and give plain names; tables have namespace and plain name as two columns. Pure; any
+ * thread. */
+#ifndef CORE_QUEUE_NAME_H
+#define CORE_QUEUE_NAME_H
+
+#include "base/arena.h"
+#include "base/err.h"
+
+#define NAMESPACE_BYTES_MAX 63
+
+/* ERR_INVALID unless it is 1 to 63 letters, digits, '-', '_' and '.', the first one a letter or a
+ * digit: it is part of paths, labels and keys. */
+int namespace_check_name(struct str name, struct err *err);
+
+/* The full name; the plain one itself where the namespace is `default`, else in the arena (absent =
+ * out of memory). */
+struct str queue_name_full(struct str namespace_name, struct str plain, struct arena *arena);
+/* Both parts of a full name, which they point into. */
+struct str queue_name_plain(struct str full);
+struct str queue_name_namespace(struct str full);
+bool queue_name_in(struct str full, struct str namespace_name);
+
+#endif
