@@ -42,7 +42,7 @@ static void a_caller_runs_its_own_batch_when_the_queue_rests(void **state)
     } while (!pthread_equal(decided_by, pthread_self()));
 }
 
-struct caller {
+struct calling_thread {
     struct fixture *fx;
     pthread_t thread;
     struct arena arena;
@@ -54,7 +54,7 @@ struct caller {
 /* Every second request goes to the thread: the two ways meet at every point. */
 static void *call_often(void *ctx)
 {
-    struct caller *caller = ctx;
+    struct calling_thread *caller = ctx;
 
     for (int i = 0; i < CALLS; i++) {
         struct enqueue_request *request;
@@ -81,11 +81,11 @@ static void *call_often(void *ctx)
 static void calls_and_the_thread_never_decide_twice(void **state) /* E2 */
 {
     struct fixture *fx = *state;
-    struct caller callers[CALLERS] = {{0}};
+    struct calling_thread callers[CALLERS] = {{0}};
     int stored = 0;
 
     for (int i = 0; i < CALLERS; i++) {
-        callers[i] = (struct caller){.fx = fx, .number = i};
+        callers[i] = (struct calling_thread){.fx = fx, .number = i};
         assert_int_equal(pthread_create(&callers[i].thread, NULL, call_often, &callers[i]), 0);
     }
     for (int i = 0; i < CALLERS; i++) {
@@ -115,7 +115,7 @@ static void a_deadline_that_a_caller_made_is_kept_by_the_thread(void **state)
 
 static void *call_until_cancelled(void *ctx)
 {
-    struct caller *caller = ctx;
+    struct calling_thread *caller = ctx;
 
     for (int i = 0;; i++) {
         char text[128];
@@ -139,7 +139,7 @@ static void a_cancelled_caller_leaves_the_turn_to_others(void **state)
     struct fixture *fx = *state;
 
     for (int i = 0; i < 20; i++) {
-        struct caller caller = {.fx = fx, .number = i};
+        struct calling_thread caller = {.fx = fx, .number = i};
         struct timespec rest = {.tv_nsec = 3000000 + i * 100000};
 
         assert_int_equal(pthread_create(&caller.thread, NULL, call_until_cancelled, &caller), 0);
