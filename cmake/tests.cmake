@@ -167,3 +167,20 @@ if(TARGET instructions AND NOT PERDURA_SANITIZE AND NOT PERDURA_FAULTS
     --build ${CMAKE_BINARY_DIR})
   set_tests_properties(instructions PROPERTIES TIMEOUT ${LONG_TEST_SECONDS} SKIP_RETURN_CODE 77)
 endif()
+
+# The longest ones begin first: a test of three minutes that begins last is waited for alone.
+set(LONGEST_TESTS postgres_start conformance_postgres_test postgres_test_planning_postgres
+  postgres_test_differential postgres_test_log_forgery postgres_test_stats_postgres
+  postgres_test_copy postgres_test_recovery_postgres postgres_test_cluster_faults
+  memory_faults_test power_cut_test postgres_test_cluster api_test_stats_history cli_test_serve
+  browser_packages api_test_recovery engine_recovery_test_on_postgres
+  engine_fire_test_on_postgres postgres_test_partitions power_images_test)
+set(cost 1000)
+foreach(name ${LONGEST_TESTS})
+  math(EXPR cost "${cost} - 1")
+  if(TEST ${name})
+    set_tests_properties(${name} PROPERTIES COST ${cost})
+  else()
+    message(STATUS "cmake/tests.cmake: there is no test ${name}")
+  endif()
+endforeach()
