@@ -2,8 +2,8 @@
 BUILD ?= build
 PREFIX ?= /usr/local
 JOBS ?= $(shell nproc)
-# Most tests wait most of the time: four at once leave half of two cores idle.
-TESTS_AT_ONCE ?= $(shell expr 2 \* $$(nproc) + 1)
+# Most tests wait most of the time: five at once leave two cores half idle.
+TESTS_AT_ONCE ?= $(shell expr 3 \* $$(nproc))
 
 all: $(BUILD)/build.ninja
 	@cmake --build $(BUILD) --target perdura perdura_shared perdura_static
