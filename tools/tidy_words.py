@@ -37,12 +37,19 @@ NAMES = re.compile(r"""(\\?["'`])(?:nobody|mended)\1|[/=]nobody\b|\bnobody-[\w-]
 # Not rewritten yet: folders, files, and (FILE#HEADING) a chapter of a document. An entry without a
 # word to avoid in it is a finding, so the list only shrinks.
 LATER = (
-    "src/store/",
+    "src/store/log_cuts.c",
+    "src/store/log_store.h",
+    "src/store/log_trust.c",
+    "src/store/postgres/pg_logs.c",
+    "src/store/postgres/sql/logs.sql",
+    "src/store/sqlite/sqlite_log.c",
+    "src/store/sqlite/sql/logs.sql",
     "src/core/log/",
     "src/engine/logs/",
-    "tests/store/postgres_verify_test.c",  # compares a sentence of src/store
     "docs/operations.md#Logs nobody can change unseen",
 )
+# A migration never changes, because a store keeps its checksum: these are older than the list.
+FROZEN = re.compile(r"src/store/(?:sqlite|postgres)/migrations/00(?:0\d|1[0-4])_")
 THIS = "tools/tidy_words.py"
 
 
@@ -121,7 +128,7 @@ def check(root, say):
     used = set()
     for path in sources(root):
         name = os.path.relpath(path, root).replace(os.sep, "/")
-        if not name.endswith((".c", ".h", ".py") + WHOLE) or name == THIS:
+        if not name.endswith((".c", ".h", ".py") + WHOLE) or name == THIS or FROZEN.match(name):
             continue
         with open(path, encoding="utf-8") as handle:
             whole = handle.read()

@@ -1,7 +1,7 @@
-/* The tables of a store with their columns, as both layouts have them: once here, for reading,
- * writing and comparing. A column that only one layout has, or has elsewhere, says so. Not here:
- * leadership and writer_marks (of nodes that ran), lane_counts, key_counts and the rows of waiting
- * tasks (made anew), schema_migrations (the target's own). */
+/* The tables of a store and their columns, listed once for reading, writing and comparing. Both
+ * stores have them unless a row says otherwise. Not listed: leadership and writer_marks (they
+ * belong to the nodes that ran), lane_counts, key_counts and the rows of waiting tasks (rebuilt at
+ * the end of a copy), schema_migrations (the target has its own). */
 #include "store/store_copy.h"
 
 #include "core/plan/catalog_fields.h"
@@ -127,7 +127,7 @@ static const struct copy_column job_runs[] = {JOB_RUN_FIELDS(COPIED) NAMESPACE};
 static const struct copy_column job_waits[] = {JOB_WAIT_FIELDS(COPIED) NAMESPACE,
                                                BOOL("is_over")};
 
-static const struct copy_column workers[] = { /* who leads is of the nodes that ran */
+static const struct copy_column workers[] = { /* leadership is not copied */
     TEXT("id"),             NAMESPACE,         TEXT("hostname"),    TIME("started_at"),
     TIME("last_heartbeat"), TIME("lease_until"), INT("pool_size"),  TEXT("version"),
     TEXT("queues"),         TEXT("types"),     TEXT("categories"),  TEXT("status"),

@@ -1,6 +1,6 @@
 /* The part of the seam for measures that outlive a process: how executions ended, per hour and
- * category. By the same rules as store.h: write verbs belong to the writer's thread, between begin
- * and commit; reading verbs take a reader. */
+ * category. The rules of store.h apply: write verbs run on the writer's thread between begin and
+ * commit; reading verbs take a reader. */
 #ifndef STORE_MEASURE_STORE_H
 #define STORE_MEASURE_STORE_H
 
@@ -21,24 +21,24 @@ struct queue_count {
 };
 
 struct measure_verbs {
-    /* Rows of this run of a node: whatever is there of the same hour and category is replaced, so
-     * that writing them again changes nothing. */
+    /* Rows of this run of a node. They replace the rows of the same hour and category, so writing
+     * them twice changes nothing. */
     int (*hours_put)(struct store *store, struct str run, const struct execution_hour *hours,
                      uint32_t count, struct err *err);
     int (*hours_prune)(struct store *store, int64_t before_us, struct err *err);
 
-    /* Of all runs together, since then. */
+    /* The sums over all runs since that time. */
     int (*read_hours)(struct store_reader *reader, int64_t since_us, struct arena *arena,
                       struct execution_hour **hours, uint32_t *count, struct err *err);
-    /* Of each queue and type of which tasks are ready: since when the first in line waits. Parked
-     * ones do not count. */
+    /* For each queue and type with ready tasks: since when the first in line has been waiting.
+     * Parked tasks do not count. */
     int (*read_waits)(struct store_reader *reader, struct arena *arena, struct queue_wait **waits,
                       uint32_t *count, struct err *err);
     /* Of all queues that have tasks. */
     int (*read_counts)(struct store_reader *reader, struct arena *arena,
                        struct queue_count **counts, uint32_t *count, struct err *err);
-    /* What counts_load has, beside the queue. NULL where several stores are read as one: each queue
-     * counts its own then. */
+    /* The counts of counts_load with their queue. NULL where several stores are read as one: there
+     * each queue counts its own tasks. */
     int (*read_lanes)(struct store_reader *reader, struct arena *arena, struct lane_count **lanes,
                       uint32_t *count, struct err *err);
 };

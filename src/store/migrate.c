@@ -58,7 +58,7 @@ static int record(const struct migrate_driver *driver, void *db, const struct mi
     return rc;
 }
 
-/* Looks again now that nobody else migrates: *any is false when another program did it. */
+/* Looks again under the lock. *any is false when another program migrated first. */
 static int step_locked(const struct migrate_driver *driver, void *db, bool up, struct arena *arena,
                        bool *any, struct err *err)
 {
@@ -92,7 +92,8 @@ static int step(const struct migrate_driver *driver, void *db, bool up, struct a
     return rc;
 }
 
-/* Nothing to do takes no lock: a start on a current store only reads. steps 0: all of them. */
+/* Takes no lock when there is nothing to do: starting on a current store only reads. steps 0: all
+ * of them. */
 static int run_steps(const struct migrate_driver *driver, void *db, bool up, uint32_t steps,
                      uint32_t *done, struct err *err)
 {

@@ -1,5 +1,5 @@
-/* Running migrations, for both stores: what to apply or undo, in which order, what is refused and
- * the texts. A store gives a driver that knows how to lock, look, run and commit. */
+/* Runs migrations for both stores: what to apply or undo, in which order, what is refused, and the
+ * messages. A store supplies a driver that can lock, look, run and commit. */
 #ifndef STORE_MIGRATE_H
 #define STORE_MIGRATE_H
 
@@ -7,7 +7,7 @@
 
 enum migrate_way { MIGRATE_LOOK, MIGRATE_UP, MIGRATE_DOWN };
 
-/* What a person asked for, and what came of it. */
+/* What the user asked for, and what was done. */
 struct migrate_order {
     enum migrate_way way;
     uint32_t steps;
@@ -29,18 +29,19 @@ struct migrate_driver {
     /* On an open connection `db`. */
     int (*applied)(void *db, struct arena *arena, struct migration_row *rows, uint32_t cap,
                    uint32_t *count, struct err *err); /* in order of their ids */
-    /* From here on nobody else migrates, until commit or rollback; the table is there. */
+    /* Locks out all other migrations until commit or rollback; makes the table if it is missing. */
     int (*begin_step)(void *db, bool up, struct err *err);
     int (*run)(void *db, const char *text, struct err *err);
     int (*commit)(void *db, struct err *err);
     void (*rollback)(void *db);
 };
 
-/* Known ones with what the table says of them; unknown ones of the table at their place. */
+/* The known migrations with their rows of the table, and rows without a known migration, in
+ * order. */
 int migrate_rows(const struct migrate_driver *driver, void *db, struct arena *arena,
                  struct migration_row **rows, uint32_t *count, struct err *err);
-/* Up: steps 0 applies all. Down: steps 0 undoes the newest one, because undoing everything by
- * leaving a number out would be a trap. */
+/* Up: steps 0 applies all. Down: steps 0 undoes only the newest one, so that forgetting the number
+ * does not undo everything. */
 int migrate_up(const struct migrate_driver *driver, void *db, uint32_t steps, uint32_t *applied,
                struct err *err);
 int migrate_down(const struct migrate_driver *driver, void *db, uint32_t steps, uint32_t *undone,

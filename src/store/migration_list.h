@@ -1,5 +1,5 @@
 /* The migrations a program knows: numbered SQL texts built into it, one folder per kind of store,
- * and what to make of the rows of schema_migrations. Pure; applying them is the store's. */
+ * and how to read the rows of schema_migrations. Pure; each store applies its own. */
 #ifndef STORE_MIGRATION_LIST_H
 #define STORE_MIGRATION_LIST_H
 
@@ -22,7 +22,8 @@ bool migration_neighbour(const char *folder, const char *id, int direction,
                          struct migration *found);
 bool migration_find(const char *folder, struct str id, struct migration *found);
 
-/* Known ones with what the table says of them; unknown ones of the table at their place. */
+/* The known migrations with their rows of the table, and rows without a known migration, in
+ * order. */
 int migration_rows(const char *folder, const struct migration_row *applied, uint32_t applied_count,
                    struct arena *arena, struct migration_row **rows, uint32_t *count,
                    struct err *err);

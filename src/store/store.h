@@ -1,11 +1,12 @@
-/* The seam: what a store does, in domain words and in batches. It makes changes atomic and guards
- * them; it never decides. Above it everything is the same for every store. Where a verb of the
- * writing half gives tasks it fills the caller's array of pointers; all else it gives as arrays.
+/* The seam: what a store does, in words of the domain and in batches. A store makes changes atomic
+ * and guards them; it never decides. The code above the seam is the same for every store. Where a
+ * write verb returns tasks, it fills the caller's array of pointers; everything else comes back as
+ * arrays.
  *
- * Write verbs belong to one thread (the writer's) and run between begin and commit. Reading verbs
- * take a reader of their own (one per thread) and see committed states only. Results live in the
- * arena that is handed in. All return 0 or a negative error; -ERR_STORAGE means that the store can
- * no longer be trusted in this process (failed commit, I/O error): stop, recover by starting. */
+ * Write verbs run on one thread (the writer's), between begin and commit. Reading verbs take a
+ * reader (one per thread) and see committed states only. Results live in the arena of the call. All
+ * return 0 or a negative error. -ERR_STORAGE means that this process can no longer trust the store
+ * (a failed commit, an I/O error): exit, and recover at the next start. */
 #ifndef STORE_STORE_H
 #define STORE_STORE_H
 
@@ -35,7 +36,7 @@ struct log_mac;
 struct recovery_verbs;
 struct measure_verbs;
 
-enum { /* parts of a task that loads may leave out */
+enum { /* parts of a task that a load may leave out */
     LOAD_STATE = 0,
     LOAD_SPEC = 1, /* without the payload */
     LOAD_DATA = 2, /* payload and data; only together with the spec */
@@ -50,22 +51,22 @@ struct unique {
     struct str type;  /* "" for outside ids */
     struct str value;
     int64_t task_key; /* the task that wants it */
-    struct uuid owner; /* out: who had it already; nil = reserved now */
+    struct uuid owner; /* out: the task that already had it; nil = reserved now */
 };
 
-/* What a claim may take. `admit` is asked for every candidate in line order. */
+/* What a claim may take. The claim calls `admit` for every candidate in line order. */
 enum admit { ADMIT_TAKE, ADMIT_PARK, ADMIT_SKIP_TYPE, ADMIT_STOP_QUEUE };
 struct ready_want {
     struct str namespace_name;
     const struct str *queues;
     uint32_t queues_count;
-    const struct str *types; /* patterns; NULL = all */
+    const struct str *types; /* patterns; NULL = all types */
     uint32_t types_count;
-    const struct str *types_not; /* and none of these, which are exact */
+    const struct str *types_not; /* exact types to leave out */
     uint32_t types_not_count;
     uint32_t max;
-    bool unlimited; /* admit takes every one of them */
-    bool *more; /* out, may be NULL: set when so many were parked that the rest is for later */
+    bool unlimited; /* admit accepts every candidate */
+    bool *more; /* out, may be NULL: set when it stopped because too many were parked */
     enum admit (*admit)(void *ctx, struct str queue, struct str type, struct str limit_key,
                         const struct uuid *category_id);
     void *ctx;
@@ -74,7 +75,7 @@ struct ready_want {
 struct dependent {
     struct uuid task_id;
     enum dependency kind;
-    bool decided; /* by an end before this one */
+    bool decided; /* by an earlier end of the parent */
 };
 
 /* One parent or child of a task with its outcome. */
@@ -90,16 +91,16 @@ struct output {
 struct log_entry {
     struct uuid id;
     struct uuid execution_id;
-    struct uuid task_id; /* that the execution is of; for the hash, inserts only */
+    struct uuid task_id; /* the execution's task; for the hash, inserts only */
     struct str task_type; /* inserts only */
-    bool bound;           /* inserts only: what it is about is known (logchain_about) */
+    bool bound;           /* inserts only: bound to its task (logchain_about) */
     uint8_t about[HASH_BYTES];
-    int64_t seq; /* given by the store at the insert */
+    int64_t seq; /* set by the store at the insert */
     enum log_severity level;
     struct str message;
     struct str context;
     int64_t logged_at_us;
-    struct str chain_hash; /* made by the store at the insert (core/log/logchain.h); reads only */
+    struct str chain_hash; /* set by the store at the insert (core/log/logchain.h); reads only */
     int64_t attempt_number; /* reads only */
     bool removed; /* retention has taken message and context; reads only */
 };
@@ -150,7 +151,7 @@ struct lane_count {
     int64_t tasks;
 };
 
-/* What is held of one type of a queue. */
+/* Tasks of one type that workers hold in a queue. */
 struct held_count {
     struct str type;
     int64_t held;
@@ -159,7 +160,7 @@ struct held_count {
 struct task_filter {
     struct str namespace_name;
     enum status status; /* STATUS_NONE = any */
-    struct str type;    /* absent = any, so below */
+    struct str type;    /* absent = any, as in the fields below */
     struct str queue;
     struct str tag;
     struct str user_id;
@@ -174,11 +175,11 @@ struct task_filter {
     int64_t created_before_us;
     bool oldest_first;  /* else the newest */
     int64_t before_key; /* cursor: keys below it, oldest first above it; 0 = from the start */
-    int64_t *before_keys; /* of several stores read as one: the same for each, in place of it */
+    int64_t *before_keys; /* several stores read as one: a cursor for each, instead of before_key */
     uint32_t limit;
 };
 
-/* Where a look at log lines gave up, with more behind it: the last line that was looked at. */
+/* Where a search of log lines stopped before the end: the last line it looked at. */
 struct log_stop {
     bool early;
     struct uuid execution_id;
@@ -193,9 +194,9 @@ struct log_filter {
     int64_t after_seq; /* cursor */
     struct uuid after_execution;
     uint32_t limit;
-    /* A look for few lines among many takes its time: after look_until_us (of clock_boot_us), or
-     * when *cancelled, it gives up behind some lines at least, and *stop says where. stop NULL =
-     * it does not give up. */
+    /* A search for few lines among many takes long. It stops after look_until_us (of clock_boot_us)
+     * or when *cancelled, having passed at least some lines, and *stop says where. stop NULL: it
+     * never stops early. */
     int64_t look_until_us;
     const atomic_bool *cancelled;
     struct log_stop *stop;
@@ -206,26 +207,25 @@ struct migration_row {
     struct str description;
     struct str checksum;
     int64_t executed_at_us; /* 0 = not applied */
-    bool differs;           /* applied with another content than this program has */
+    bool differs;           /* applied with other content than in this program */
 };
 
-/* What a store that several nodes share tells this one, and needs to know of it. */
+/* How a store that several nodes share talks to its node. */
 struct store_watch {
-    const char *node_id; /* these two live as long as the watch */
+    const char *node_id; /* both live as long as the watch */
     int64_t leader_lease_us;
-    void (*on_hint)(void *ctx, struct str queue); /* another node made work there; absent: anywhere.
-                                                   * From a thread of the store's own. */
+    void (*on_hint)(void *ctx, struct str queue); /* another node added work; absent: anywhere */
     void *ctx;
 };
 
-/* How a transaction that failed has ended; why it failed is in struct err. */
+/* How a failed transaction ended; struct err has the reason. */
 enum store_outcome {
     STORE_UNDONE,   /* nothing of it is stored */
-    STORE_CONFLICT, /* the same, because another node changed the same rows: worth another try */
-    STORE_UNKNOWN,  /* it may be stored all the same: never try again */
+    STORE_CONFLICT, /* nothing is stored, because another node changed the same rows: retry */
+    STORE_UNKNOWN,  /* it may be stored nevertheless: never retry */
 };
 
-/* What the doctor is told: how it is, of what, what was found, what to do (NULL = nothing). */
+/* A line for the doctor: health, subject, finding, and what to do (NULL = nothing). */
 enum store_health { STORE_WELL, STORE_POOR, STORE_FAILING };
 #define STORE_BLOCKED_FIX                                                                          \
     "give their foreign keys ON DELETE CASCADE or SET NULL; until then deleting tasks and "        \
@@ -234,20 +234,21 @@ typedef void store_tell(void *ctx, enum store_health health, const char *name, s
                         const char *fix);
 
 struct store_verbs {
-    /* Transactions. commit returns only when the changes are durable. After a failed verb, also
-     * begin or commit, only rollback may follow; it says how the transaction ended. */
+    /* Transactions. commit returns only when the changes are durable. After any failed verb (begin
+     * and commit included) the caller must call rollback, which says how the transaction ended. */
     int (*begin)(struct store *store, struct err *err);
     int (*commit)(struct store *store, struct err *err);
     enum store_outcome (*rollback)(struct store *store);
     void (*close)(struct store *store);
     void (*release_space)(struct store *store); /* the disk is full: full mode, reserve freed */
-    void (*idle)(struct store *store); /* nothing to do just now: housekeeping of the store's own */
-    /* Is the store still the file or database it was? -ERR_STORAGE when not (deleted, replaced). */
+    void (*idle)(struct store *store); /* the writer is idle: the store may do its housekeeping */
+    /* Is this still the file or database that was opened? -ERR_STORAGE when it was deleted or
+     * replaced. */
     int (*check)(struct store *store, struct err *err);
 
-    /* Row keys for new tasks or executions; the id made of a key carries it (uuid7_new_keyed). They
-     * grow, over all nodes but for a second; those of executions beyond `above` in any case: the
-     * key of the one before of the same task. */
+    /* Row keys for new tasks or executions; the id made from a key carries it (uuid7_new_keyed).
+     * Keys grow with time, over all nodes to within a second. Keys of executions are always above
+     * `above`, the key of the task's previous execution. */
     int64_t (*task_key_next)(struct store *store);
     int64_t (*execution_key_next)(struct store *store, int64_t above);
 
@@ -262,17 +263,18 @@ struct store_verbs {
                         struct err *err); /* with events, executions, logs, checkpoints, result */
     int (*uniques_reserve)(struct store *store, struct unique *uniques, uint32_t count,
                            struct err *err);
-    /* Only looks: task_key is then that of whoever has it, 0 = nobody. */
+    /* Only looks. task_key becomes that of the task that has the key, or 0. */
     int (*uniques_look)(struct store *store, struct unique *unique, struct err *err);
-    /* Frees the task's key and hash, and with `external` its outside id. */
+    /* Frees the task's idempotency key and input hash, and with `external` its outside id too. */
     int (*uniques_drop)(struct store *store, const struct task *task, bool external,
                         struct err *err);
 
     int (*ready_take)(struct store *store, const struct ready_want *want, struct arena *arena,
                       struct task **tasks, uint32_t *count, struct err *err); /* LOAD_ALL */
-    /* How many tasks of the queue are in its ready line (parked ones not counted). */
+    /* How many tasks are in the queue's ready line, without parked ones. */
     int64_t (*ready_count)(struct store *store, struct str namespace_name, struct str queue);
-    /* Gives every pending task of the queue the key `order` makes of its priority and old key. */
+    /* Sets the order key of every pending task of the queue to what `order` makes of its priority
+     * and old key. */
     int (*ready_reorder)(struct store *store, struct str namespace_name, struct str queue,
                          int64_t (*order)(void *ctx, int64_t priority, int64_t old_key), void *ctx,
                          struct err *err);
@@ -281,8 +283,8 @@ struct store_verbs {
                        struct arena *arena, struct uuid **ids, uint32_t *count, struct err *err);
     int (*parked_keys)(struct store *store, struct str after, uint32_t limit, struct arena *arena,
                        struct str **keys, uint32_t *count, struct err *err);
-    /* Delayed tasks whose time has come, and when the next one comes (INT64_MAX = none), in
-     * microseconds from now. */
+    /* Delayed tasks whose time has come, and the microseconds until the next one (INT64_MAX =
+     * none). */
     int (*due_find)(struct store *store, int64_t now_us, int64_t wall_us, uint32_t limit,
                     struct arena *arena, struct uuid **ids, uint32_t *count, int64_t *next_in_us,
                     struct err *err);
@@ -299,11 +301,11 @@ struct store_verbs {
     int (*dependents_find)(struct store *store, const struct uuid *parent_id,
                            const struct uuid *after, uint32_t limit, struct arena *arena,
                            struct dependent **dependents, uint32_t *count, struct err *err);
-    /* The parent runs again, and these stay decided; or (false) it has ended again. */
+    /* Keeps these dependencies decided while their parent runs again; false: it has ended again. */
     int (*dependents_decide)(struct store *store, const struct uuid *parent_id,
                              const struct uuid *task_ids, uint32_t count, bool decided,
                              struct err *err);
-    /* Its parents decide over the task again. */
+    /* Forgets all decisions of the task's parents, so that they decide over it again. */
     int (*dependencies_undecide)(struct store *store, const struct uuid *task_id,
                                  struct err *err);
     /* Parents (children = false) or children of a task with their outcomes, by key. */
@@ -351,12 +353,13 @@ struct store_verbs {
                        struct worker_row **worker, struct err *err);
     int (*worker_put)(struct store *store, const struct worker_row *worker, struct err *err);
     int (*worker_delete)(struct store *store, struct str id, struct err *err);
-    /* Only that it lives and how long, never set back; shared stores only. */
+    /* Writes only that the worker is alive and until when, never an earlier time; shared stores
+     * only. */
     int (*worker_renew)(struct store *store, const struct worker_row *worker, struct err *err);
     int (*queues_load)(struct store *store, struct arena *arena, struct queue_row **queues,
                        uint32_t *count, struct err *err);
     int (*queue_put)(struct store *store, const struct queue_row *queue, struct err *err);
-    /* Where it still is as it was seen (updated_at_us). */
+    /* Only if no change came after it was read (updated_at_us). */
     int (*queue_delete)(struct store *store, const struct queue_row *queue, struct err *err);
     int (*counts_load)(struct store *store, struct arena *arena, struct lane_count **counts,
                        uint32_t *count, struct err *err);
@@ -364,8 +367,8 @@ struct store_verbs {
                     struct err *err); /* absent = STR_NONE */
     int (*info_put)(struct store *store, const char *name, struct str value, struct err *err);
 
-    /* Retention: events, executions and logs older than the times, a chunk at a time from *cursor;
-     * *cursor is 0 again when all was seen. Events of tasks that have not ended stay. */
+    /* Retention: removes events, executions and logs older than the times, a chunk at a time from
+     * *cursor, which is 0 after the last chunk. Events of tasks that have not ended stay. */
     int (*history_prune)(struct store *store, int64_t events_before_us,
                          int64_t executions_before_us, int64_t logs_before_us, uint32_t limit,
                          int64_t *cursor, uint32_t *removed, struct err *err);
@@ -381,7 +384,7 @@ struct store_verbs {
     int (*read_dependencies)(struct store_reader *reader, const struct uuid *id,
                              struct arena *arena, struct task_dependency **dependencies,
                              uint32_t *count, struct err *err);
-    /* Who depends on it: task_id is the dependent's. At most BOUND_DEPENDS_ON of them. */
+    /* The tasks that depend on it (task_id is the dependent's), at most BOUND_DEPENDS_ON. */
     int (*read_dependents)(struct store_reader *reader, const struct uuid *id,
                            struct arena *arena, struct task_dependency **dependents,
                            uint32_t *count, struct err *err);
@@ -404,34 +407,36 @@ struct store_verbs {
                      struct log_entry **entries, uint32_t *count,
                      struct err *err); /* oldest first */
 
-    /* Shared stores only, else NULL. The watch begins before the first transaction of a node and
-     * ends after its last. */
+    /* Shared stores only, else NULL. The watch begins before a node's first transaction and ends
+     * after its last. */
     int (*watch_start)(struct store *store, const struct store_watch *watch, struct err *err);
     void (*watch_stop)(struct store *store);
-    /* Tasks this node has claimed under these leases and not yet read again, as LOAD_SPEC; NULL
-     * where it does not know. Only for what is written in the same transaction: others may have
-     * changed them, which a write notices. */
+    /* Tasks that this node claimed under these leases and has kept in memory, as LOAD_SPEC; NULL
+     * for any it does not know. Use them only for writes in the same transaction: another node may
+     * have changed the row, which the write then notices. */
     int (*held_recall)(struct store *store, const struct uuid *ids, const int64_t *lease_tokens,
                        uint32_t count, struct arena *arena, struct task **tasks, struct err *err);
-    /* One more connection that writes, under the same watch: a store for a writer of its own,
-     * closed like any and before the first. It never leads. */
+    /* One more writing connection under the same watch: a store for another writer, closed like any
+     * other store and before the first one. It never leads. */
     int (*writer_open)(struct store *store, struct store **writer, struct err *err);
     /* Does this node lead, as far as it knows? Any thread. */
     bool (*leads)(struct store *store);
-    /* In a transaction: it commits only if this node leads, and nobody else can begin to before. */
+    /* In a transaction: it commits only if this node leads, and no other node can take over
+     * before. */
     int (*lead_guard)(struct store *store, struct err *err);
     int64_t (*now_us)(struct store *store); /* the database's clock */
-    /* As queue_put, but a queue that another node has made meanwhile stays as it is. */
+    /* Like queue_put, but keeps a queue that another node has made meanwhile. */
     int (*queue_make)(struct store *store, const struct queue_row *queue, struct err *err);
-    /* Counts what is held of a queue; nobody else does until the transaction ends. */
+    /* Counts the held tasks of a queue, and keeps other nodes from counting until the transaction
+     * ends. */
     int (*limits_lock)(struct store *store, struct str namespace_name, struct str queue,
                        struct arena *arena, struct held_count **counts, uint32_t *count,
                        struct err *err);
-    /* The same for looking only: nobody is kept waiting. */
+    /* The same without a lock: no other node waits. */
     int (*limits_count)(struct store *store, struct str namespace_name, struct str queue,
                         struct arena *arena, struct held_count **counts, uint32_t *count,
                         struct err *err);
-    /* Takes the rows of these queues, in this order, until the transaction ends. */
+    /* Locks the rows of these queues, in this order, until the transaction ends. */
     int (*limits_hold)(struct store *store, struct str namespace_name, const struct str *queues,
                        uint32_t count, struct err *err);
     int (*key_held)(struct store *store, struct str queue, struct str limit_key, int64_t *held,
@@ -440,13 +445,13 @@ struct store_verbs {
                        struct bucket *bucket, struct err *err); /* zeroed when there is none */
     int (*bucket_save)(struct store *store, struct str namespace_name, struct str name,
                        const struct bucket *bucket, struct err *err);
-    /* After a commit: work for others has come to this queue. */
+    /* Tells the other nodes after a commit that this queue has work. */
     void (*tell)(struct store *store, struct str queue);
 
-    /* The whole store. `tell` gets one line per finding; *findings counts them. */
+    /* Checks the whole store. `tell` gets one line per finding; *findings counts them. */
     int (*verify)(struct store *store, void (*tell)(void *ctx, const char *line), void *ctx,
                   int64_t *findings, struct err *err);
-    /* Looks at what the store stands on; NULL = there is nothing to say. */
+    /* Checks what the store depends on; NULL = nothing to check. */
     int (*inspect)(struct store *store, store_tell *tell, void *ctx, struct err *err);
     int (*backup)(struct store_reader *reader, const char *path,
                   void (*progress)(void *ctx, int64_t done, int64_t total), void *ctx,
@@ -458,9 +463,10 @@ struct store_verbs {
     const struct measure_verbs *measures; /* executions per hour; measure_store.h */
 };
 
-/* Logs that were not made with the key: set by the store, cleared by whoever tells of it. */
+/* A log that was not written with the log key. The store sets this; the code that reports it clears
+ * it. */
 struct log_doubt {
-    const char *what; /* was not done; NULL = there is none */
+    const char *what; /* what was not done; NULL = no doubt */
     struct uuid execution_id;
 };
 
@@ -469,49 +475,51 @@ struct store {
     struct rows *rows;    /* its writing connection, for verbs on rows (rows/rows.h) */
     const char *kind;     /* "sqlite", "postgres" */
     bool shared;          /* other nodes write to it, too */
-    uint32_t reconnects;  /* each time the database was out of reach, perhaps for all nodes */
+    uint32_t reconnects;  /* times the database was out of reach, perhaps for all nodes */
     int64_t last_time_us; /* newest time found in the store at the open */
     bool has_dependencies; /* any between tasks, at the open */
-    int64_t log_pages; /* written and not yet in the file; grows while a reader holds it back */
-    bool full; /* from release_space until the store finds space again: only what frees or ends
-                * something is still taken */
-    struct log_mac *log_mac; /* makes the code of notes about chains; NULL = there is no key */
-    int64_t log_since_us;    /* lines from before were found by that key; 0 = there are none */
+    int64_t log_pages; /* WAL pages not in the file yet; grows while a reader holds it back */
+    bool full; /* from release_space until there is space again: only writes that end something or
+                * free space are accepted */
+    struct log_mac *log_mac; /* signs notes about chains; NULL = there is no key */
+    int64_t log_since_us;    /* older lines were adopted by the key; 0 = there are none */
     struct log_doubt log_doubt;
-    struct log_cuts *cuts; /* what is removed of logs is noted here; NULL = nobody asks */
-    struct log_checked *log_checked; /* only their lines may go; NULL = nobody checks */
+    struct log_cuts *cuts; /* removed log lines are noted here; NULL = not wanted */
+    struct log_checked *log_checked; /* retention removes only their lines; NULL = any */
     const char *path; /* the file, where it is one; else NULL */
-    uint32_t parts; /* > 0: so many stores seen as one, only for reading (store_parts.h) */
+    uint32_t parts; /* > 0: this many stores read as one (store_parts.h) */
 };
 
 struct store_options {
     bool allow_network_fs;
-    bool any_schema; /* also one that others added to or changed, which is refused otherwise */
+    bool any_schema; /* accept a schema that others changed, which is refused otherwise */
     bool no_migrate; /* refuse instead of migrating up at the open */
-    bool no_lock;    /* verify and doctor look without owning the file */
+    bool no_lock;    /* for verify and doctor: do not lock the file */
     bool only_reads; /* PostgreSQL: the role need not be allowed to write */
-    bool copies;     /* otherwise one that holds an unfinished copy is refused */
-    bool resumes;    /* with copies: one that holds no copy yet is -ERR_NOT_FOUND, and not made */
-    bool serves;     /* its tasks shall run: one that was moved elsewhere is refused, ... */
-    bool again;      /* ... unless this says that they may run here again */
-    bool pooler;     /* PostgreSQL: no connection is ours for longer than a transaction */
+    bool copies;     /* accept a store that holds an unfinished copy */
+    bool resumes;    /* with copies: fail with -ERR_NOT_FOUND if there is no copy to continue */
+    bool serves;     /* its tasks will run: refuse a store that was moved elsewhere, ... */
+    bool again;      /* ... unless this allows them to run here again */
+    bool pooler;     /* PostgreSQL: a pooler may switch connections after each transaction */
     const struct log *log;
 };
 
-/* The place as it may be shown: without a password. */
+/* The place without its password, for logs and messages. */
 void store_shown(struct str where, char *out, size_t cap);
-bool store_wants_password(struct str where); /* a database whose place names none */
+bool store_wants_password(struct str where); /* true for a database whose place has none */
 
-/* For a program that owns its process, before the first store: leaves out the bookkeeping of the
- * database library that nobody reads. The library never does this to its host. */
+/* For a program that owns its process, before it opens the first store: turns off the database
+ * library's allocation counters, which Perdura never reads. The library never does this to its
+ * host. */
 void store_own_process(void);
 
-/* Marks a store whose whole content is in another one from now on; in a transaction of its own. */
+/* Marks a store as moved: its whole content is in another store from now on. Runs its own
+ * transaction. */
 int store_mark_moved(struct store *store, struct str where, int64_t now_us, struct err *err);
-/* Where it was moved and when, as it was marked: "TIME PLACE"; absent = it was not. */
+/* Where and when the store was moved ("TIME PLACE"); absent = it was not. */
 int store_moved(struct store *store, struct arena *arena, struct str *moved, struct err *err);
 
-/* A file path, sqlite:PATH, or postgres://...; migrates up unless told not to. */
+/* A file path, sqlite:PATH, or postgres://...; migrates up unless `how` says otherwise. */
 int store_open(struct store **store, struct str where, const struct store_options *options,
                struct err *err);
 

@@ -1,5 +1,5 @@
-/* May the store be opened for this? Decided by what it says of itself, before anything in it is
- * changed. Writer's thread. */
+/* Decides whether the store may be opened for this use, by its own marks and before anything in it
+ * is changed. Writer's thread. */
 #include "store/store_copy.h"
 
 static int refuse_moved(struct str moved, struct err *err)
@@ -18,7 +18,7 @@ static int decide(struct str copy, struct str moved, const struct store_options 
     if (options->copies)
         return options->resumes && !copy.data
                    ? err_set(err, ERR_NOT_FOUND, "the store holds no copy to resume") : 0;
-    if (copy_is_unfinished(copy)) /* some tasks would run here while the source has all of them */
+    if (copy_is_unfinished(copy)) /* else tasks would run twice: here and at the source */
         return err_set(err, ERR_CONFLICT, "the store holds an unfinished copy; run the same "
                        "'perdura copy' again until it says that both stores are equal");
     return options->serves && !options->again && moved.data ? refuse_moved(moved, err) : 0;

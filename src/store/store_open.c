@@ -1,5 +1,5 @@
-/* Chooses the store by how its place is written, and hands over. The only file that names the
- * stores there are. Any thread. */
+/* Chooses the store by the form of its place and hands over to it. The only file that names the
+ * kinds of stores. Any thread. */
 #include "store/migrate.h"
 #include "store/postgres/pg_store.h"
 #include "store/sqlite/sqlite_store.h"
@@ -27,19 +27,19 @@ static enum kind kind_of(struct str where, struct str *path)
     }
     if (where.len == 0 || memmem(where.data, where.len, "://", 3) ||
         str_starts(where, STR("postgres:")) || str_starts(where, STR("postgresql:")) ||
-        memmem(where.data, where.len, "password=", 9)) /* slips that would show a password */
+        memmem(where.data, where.len, "password=", 9)) /* mistyped: would show a password */
         return KIND_UNKNOWN;
     return KIND_SQLITE;
 }
 
-/* The text never shows `where`: it may hold a password. */
+/* The message never shows `where`: it may hold a password. */
 static int refuse(struct err *err)
 {
     return err_set(err, ERR_USAGE, "the store is neither a path, sqlite:PATH nor postgres://…; "
                    "give the path of an SQLite file or the URL of a database");
 }
 
-/* What is no place of a store is not shown: it may be one with a slip in it. */
+/* A text that is no place of a store is not shown: it may be a mistyped URL. */
 void store_shown(struct str where, char *out, size_t cap)
 {
     struct str path;
@@ -138,8 +138,8 @@ int store_open(struct store **store, struct str where, const struct store_option
 
     *store = NULL;
     rc = open_any(store, where, options, err);
-    /* Served again on purpose, it is as a restored backup: leases and tokens that were given out
-     * since then are not good here. */
+    /* Served again on purpose, the store is like a restored backup: leases and tokens given out
+     * since then are void here. */
     if (rc == 0 && options->serves && options->again)
         rc = clear_moved(*store, err);
     if (rc < 0 && *store) {
@@ -149,7 +149,7 @@ int store_open(struct store **store, struct str where, const struct store_option
     return rc;
 }
 
-/* *place: as the driver wants it. NULL when there is no such store. */
+/* *place is in the form the driver wants. NULL when there is no such store. */
 static const struct migrate_driver *driver_of(struct str where, struct str *place)
 {
     struct str path;

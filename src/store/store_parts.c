@@ -46,7 +46,7 @@ static struct store_reader *reader_open(struct store *store, struct err *err)
     return base;
 }
 
-/* One that does not answer may have the task: then "there is none" would be a lie. */
+/* A part that does not answer may have the task, so "not found" would be wrong. */
 static int read_task(struct store_reader *base, const struct uuid *id, struct arena *arena,
                      struct task **task, struct err *err)
 {
@@ -75,7 +75,7 @@ static int read_task(struct store_reader *base, const struct uuid *id, struct ar
     return -(int)err->code;
 }
 
-/* Where the task is; the main store for one that is nowhere. */
+/* The part that has the task; the main store if none has it. */
 static int locate(struct parts_reader *reader, const struct uuid *id, struct arena *arena,
                   const struct store_verbs **verbs, struct store_reader **at, struct err *err)
 {
@@ -166,8 +166,8 @@ struct list {
     uint32_t next;
 };
 
-/* A part of which nothing is shown yet keeps to what it has now: what comes later is newer than the
- * page before, and belongs to none behind it. */
+/* A part that contributed nothing yet continues from its current newest task: a task that comes
+ * later is newer than the page before and belongs to no page after it. */
 static int64_t begin_below(const struct list *list)
 {
     return list->count ? list->tasks[0].key + 1 : 1;
@@ -215,8 +215,8 @@ static struct list *first(struct list *lists, uint32_t count, bool oldest_first)
     return found;
 }
 
-/* Each part gives a whole page, of which as many are taken as are among the first of all. With the
- * newest first, the filter's cursors of parts that were at their beginning are set. */
+/* Each part gives a whole page; the first of all of them make the page. With the newest first, this
+ * sets the filter's cursors of parts that were at their beginning. */
 static int read_tasks(struct store_reader *base, const struct task_filter *filter,
                       struct arena *arena, struct task **tasks, uint32_t *count, struct err *err)
 {

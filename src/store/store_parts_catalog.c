@@ -1,6 +1,6 @@
-/* What people plan with, where several stores are seen as one: it lives in the main one, and jobs
- * run there only. One execution with its logs is looked for in all of them, by its whole id: tasks
- * of other queues have executions, too. Only reads. */
+/* The catalog where several stores are read as one: it lives in the main one, and jobs run only
+ * there. One execution with its logs is looked for in all stores by its whole id, because tasks of
+ * other queues have executions too. Only reads. */
 #include "store/store_parts_int.h"
 
 #define MAIN(verb, ...)                                                                   \
@@ -87,8 +87,8 @@ static int read_next_fires(struct store_reader *reader, const struct uuid *job_i
     MAIN(read_next_fires, job_ids, count, next_us);
 }
 
-/* *part is where it was found. One that does not answer may have it: then "there is none" would be
- * a lie. */
+/* *part is where it was found. A part that does not answer may have it, so "not found" would be
+ * wrong. */
 static int find_execution(struct parts_reader *all, const struct uuid *id, struct arena *arena,
                           struct execution **execution, uint32_t *part, struct err *err)
 {

@@ -1,4 +1,4 @@
-/* Inside of several stores seen as one: what its files share. */
+/* What the files of the several stores read as one share. */
 #ifndef STORE_STORE_PARTS_INT_H
 #define STORE_STORE_PARTS_INT_H
 
@@ -15,8 +15,8 @@ struct parts {
 struct parts_reader {
     struct parts *parts;
     struct store_reader *readers[STORE_PARTS_MAX];
-    struct uuid last; /* the task that was looked for last, and ... */
-    uint32_t last_at; /* ... where it is */
+    struct uuid last; /* the task looked for last, and ... */
+    uint32_t last_at; /* ... the part that has it */
 };
 
 static inline struct parts_reader *parts_reader_of(struct store_reader *reader)

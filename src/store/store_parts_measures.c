@@ -1,6 +1,6 @@
-/* Measures of several stores read as one: what each has, one behind the other; who sums them up
- * does not mind. A store that has failed is left out: figures without its part are better than
- * none. Each reader belongs to one thread. */
+/* Measures of several stores read as one: the rows of each, one store after the other; the caller
+ * adds them up. A store that has failed is left out: incomplete figures are better than none. Each
+ * reader belongs to one thread. */
 #include "store/measure_store.h"
 #include "store/store_parts_int.h"
 
@@ -61,7 +61,7 @@ static int read_waits(struct store_reader *base, struct arena *arena, struct que
     return 0;
 }
 
-/* Where no store can be read nothing is known. */
+/* If no store can be read, nothing is known. */
 static int read_counts(struct store_reader *base, struct arena *arena, struct queue_count **counts,
                        uint32_t *count, struct err *err)
 {

@@ -1,6 +1,5 @@
-/* The recovery queues of several stores read as one: entries by their whole ids, which are in order
- * over all stores, and candidates by what discovery sorts them. Each reader belongs to one
- * thread. */
+/* The recovery queues of several stores read as one: entries are ordered by their whole ids over
+ * all stores, candidates by the order of discovery. Each reader belongs to one thread. */
 #include "store/recovery_store.h"
 #include "store/store_parts_int.h"
 
@@ -46,7 +45,7 @@ static int compare_candidates(const void *a, const void *b)
     return memcmp(one->id.bytes, other->id.bytes, 16);
 }
 
-/* A whole page of each, sorted; as many as were asked for are the first of all. */
+/* Sorts a whole page of each part; as many as were asked for are the first of all. */
 struct gathered {
     char *items;
     size_t bytes;

@@ -118,7 +118,7 @@ static const struct damage damages[] = {
     {"UPDATE task_states SET id = '00112233-4455-6677-8899-aabbccddeeff' WHERE task = 3",
      " is stored under key 3, which its id does not carry"},
     {"UPDATE task_states SET held = NULL WHERE task = 1", " is claimed but not held"},
-    {"UPDATE task_states SET worker_id = NULL WHERE task = 1", " and held by nobody"},
+    {"UPDATE task_states SET worker_id = NULL WHERE task = 1", " and held without a worker"},
     {"UPDATE task_states SET lease_token = 0 WHERE task = 1", " and held without a lease"},
     {"UPDATE task_states SET held = true, worker_id = 'w', lease_token = 1 WHERE task = 3",
      " is pending but still held"},

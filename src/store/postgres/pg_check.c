@@ -1,6 +1,6 @@
-/* Whether the database can be trusted: that it is still the one this node writes to (check, part of
- * every sweep), and that its indexes are whole (part of verify, where the extension amcheck allows
- * it, for a minute at most). Whether rows agree with each other is in pg_verify.c. */
+/* Checks whether the database can be trusted: that it is still the one this node writes to (in
+ * every sweep), and that its indexes are intact (part of verify, for a minute at most, where the
+ * extension amcheck allows it). pg_verify.c checks that rows agree with each other. */
 #include "store/postgres/pg_int.h"
 #include "store/postgres/pg_check.h"
 
@@ -11,9 +11,9 @@
 #define INDEXES_MAX 5000
 #define INDEXES_US (60 * CLOCK_SECOND_US)
 
-/* Every commit of this node moved its mark on. One that is gone or behind belongs to another
- * database, or to this one at an earlier time (restored, or a standby that had not heard of the
- * last commits): what memory knows is no longer what is stored. Within the sweep's transaction. */
+/* Every commit of this node advances its mark. A mark that is missing or behind belongs to another
+ * database, or to an earlier state of this one (restored, or a standby that missed the last
+ * commits): then memory no longer matches what is stored. Runs in the sweep's transaction. */
 int pg_check(struct store *base, struct err *err)
 {
     struct pg_store *store = pg_of(base);
@@ -21,7 +21,7 @@ int pg_check(struct store *base, struct err *err)
     bool there;
     int64_t mark;
 
-    if (conn_settle(&store->conn, err) < 0) /* what was sent before may be at fault for itself */
+    if (conn_settle(&store->conn, err) < 0) /* a statement sent earlier may be the one that fails */
         return -(int)err->code;
     param_text(&store->conn.params, str_of(store->commits.writer));
     if (pg_query(store, PGSQL_check_mark, &result, err) < 0)
@@ -67,8 +67,7 @@ static int list_indexes(struct pg_store *store, bool of_logs, struct arena *aren
     return arena->failed ? err_set(err, ERR_MEMORY, "out of memory for the indexes") : 0;
 }
 
-/* In a transaction of its own that ends by itself when the time is over. *fault is empty when
- * nothing is wrong. */
+/* Runs its own transaction, which the time limit ends. *fault is empty when the index is intact. */
 static int look_into(struct pg_store *store, const struct index_row *row, int64_t left_us,
                      char *fault, size_t cap, struct err *err)
 {
@@ -86,8 +85,8 @@ static int look_into(struct pg_store *store, const struct index_row *row, int64_
     return conn_commit(&store->conn, err);
 }
 
-/* One line per index that is damaged. Indexes that are locked, were dropped meanwhile or are too
- * large for the time that is left are passed over: that is no damage. */
+/* Reports one line per damaged index. Skips indexes that are locked, were dropped meanwhile, or are
+ * too large for the time left: none of these is damage. */
 int pg_check_indexes(struct pg_store *store, bool of_logs,
                      void (*tell)(void *ctx, const char *line), void *ctx, struct err *err)
 {

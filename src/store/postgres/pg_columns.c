@@ -1,5 +1,5 @@
-/* The columns of the three tables that tasks and executions are made of. A column that is not here
- * is written by a statement of its own. */
+/* The columns of the three tables that hold tasks and executions. A column that is not listed has
+ * its own statement. */
 #include "store/postgres/pg_rows.h"
 
 #include "core/task/execution_fields.h"

@@ -5,14 +5,16 @@
 #include <string.h>
 
 
-/* Key look-ups by nested loops whatever the statistics say; plans that stay. A node that freezes in
- * a transaction holds others up, also whoever wants to lead in its place, for ten seconds. */
+/* Nested loops for key look-ups whatever the statistics say, and plans that stay. The timeouts
+ * release, after ten seconds, the locks of a node that freezes in a transaction; otherwise no other
+ * node could lead. */
 static const char session_settings[] =
     "SET client_min_messages = warning; SET timezone = 'UTC'; SET jit = off;"
     "SET enable_hashjoin = off; SET enable_mergejoin = off; SET enable_seqscan = off;"
     "SET plan_cache_mode = force_generic_plan; SET lock_timeout = '5s';"
     "SET statement_timeout = '60s'; SET idle_in_transaction_session_timeout = '10s';"
-    /* Of the role or the database, they would change what our texts mean, or how it writes them. */
+    /* Settings of the role or the database that would change what our statements mean or how values
+     * are written. */
     "SET standard_conforming_strings = on; SET transform_null_equals = off;"
     "SET quote_all_identifiers = off; SET constraint_exclusion = partition; SET row_security = on";
 static const char transaction_settings[] =
@@ -23,7 +25,7 @@ static const char transaction_settings[] =
 
 static const struct pg_statement begin_statement = {"begin",
                                                     "BEGIN ISOLATION LEVEL READ COMMITTED"};
-/* As the connection was opened with, whatever code of others did in the session since. */
+/* Resets the session to how it was opened, whatever foreign code did in it since. */
 static const struct pg_statement path_statement = {"search_path",
                                                    "SET LOCAL search_path TO DEFAULT"};
 static const struct pg_statement commit_statement = {"commit", "COMMIT"};
@@ -68,10 +70,10 @@ int conn_fail(struct pg_conn *conn, const PGresult *result, const char *what, st
         return err_set(err, ERR_STORAGE_FULL, "the disk of the database is full (%s); free space, "
                        "the server then continues by itself", what);
     if (memcmp(state, "53", 2) == 0 || memcmp(state, "57", 2) == 0 ||
-        state_is(state, "25006 25P03 55P03 PD002 ")) /* 55P03: a lock waited long enough (F-E17) */
+        state_is(state, "25006 25P03 55P03 PD002 ")) /* 55P03: waited too long for a lock (F-E17) */
         return err_set(err, ERR_UNAVAILABLE, "the database cannot do it now (%s: %s); try again",
                        what, text);
-    if (state_is(state, "22P05 22P02 22003 22008 ")) /* of JSON: a NUL, numbers beyond all use */
+    if (state_is(state, "22P05 22P02 22003 22008 ")) /* JSON with a NUL, or numbers out of range */
         return err_set(err, ERR_INVALID, "the database cannot keep such a value (%s: %s)", what,
                        text);
     if (state_is(state, "42501 "))
@@ -82,7 +84,7 @@ int conn_fail(struct pg_conn *conn, const PGresult *result, const char *what, st
 
 /* ---- results ---- */
 
-/* The result of one statement; NULL when the connection gave none. Takes the NULL behind it. */
+/* The result of one statement, and reads the NULL behind it; NULL when the connection gave none. */
 static PGresult *next_result(struct pg_conn *conn)
 {
     PGresult *result = PQgetResult(conn->pg);
@@ -99,7 +101,7 @@ static bool is_good(const PGresult *result)
     return status == PGRES_COMMAND_OK || status == PGRES_TUPLES_OK;
 }
 
-/* Looks at the results of all that was sent but the last `keep`. */
+/* Reads the results of everything sent, except of the last `keep` statements. */
 static int take_results(struct pg_conn *conn, uint32_t keep, struct err *err)
 {
     uint32_t done = 0;
@@ -118,8 +120,9 @@ static int take_results(struct pg_conn *conn, uint32_t keep, struct err *err)
     return rc;
 }
 
-/* Asks for all results. Not by a flush: for the server the statement would go on, and whoever
- * freezes then keeps its locks for ever; after a sync it is idle in a transaction, which ends. */
+/* Requests all results with a sync, not a flush. After a flush the server considers the statement
+ * unfinished, and a node that freezes then keeps its locks for ever; after a sync the session is
+ * idle in a transaction, which times out. */
 static bool sync_send(struct pg_conn *conn)
 {
     if (!PQpipelineSync(conn->pg))
@@ -128,7 +131,7 @@ static bool sync_send(struct pg_conn *conn)
     return true;
 }
 
-/* Reads up to the next sync, whatever comes before it. False when the connection is gone. */
+/* Reads and drops results up to the next sync. False when the connection is gone. */
 static bool sync_take(struct pg_conn *conn)
 {
     int empty = 0;
@@ -177,7 +180,7 @@ static void forget_prepared(struct pg_conn *conn)
     map_deinit(&conn->prepared);
 }
 
-/* The name under which the server knows the statement; sent to it on first use. */
+/* The name of the statement on the server; prepares it on first use. */
 static int prepare(struct pg_conn *conn, const struct pg_statement *statement, const char **name,
                    struct err *err)
 {
@@ -265,7 +268,7 @@ int conn_begin(struct pg_conn *conn, struct err *err)
     return conn->pooler ? conn_send(conn, &settings_statement, err) : 0;
 }
 
-/* Everything up to the end of the pipeline, whatever it says. False when the connection is gone. */
+/* Drops all results up to the end of the pipeline. False when the connection is gone. */
 static bool drain(struct pg_conn *conn)
 {
     conn->sent_count = 0;
@@ -286,7 +289,7 @@ int conn_commit(struct pg_conn *conn, struct err *err)
     if (!sync_send(conn))
         return conn_fail(conn, NULL, "commit", err);
     if (take_results(conn, 1, err) < 0) {
-        conn->commit_sent = conn->lost; /* refused: the server threw the rest away */
+        conn->commit_sent = conn->lost; /* refused: the server dropped the rest */
         if (!conn->lost && !drain(conn))
             conn->lost = true;
         return -(int)err->code;
@@ -300,7 +303,7 @@ int conn_commit(struct pg_conn *conn, struct err *err)
         return -(int)err->code;
     }
     PQclear(result);
-    (void)sync_take(conn); /* committed, whatever becomes of the connection */
+    (void)sync_take(conn); /* committed, even if the connection breaks now */
     conn->in_tx = conn->commit_sent = false;
     return 0;
 }
@@ -321,7 +324,7 @@ void conn_rollback(struct pg_conn *conn)
         conn->lost = true;
     if (!failed || conn->lost)
         return;
-    /* Behind an error the server threw everything away, also what was to be prepared. */
+    /* After an error the server dropped everything, including statements to be prepared. */
     forget_prepared(conn);
     if (conn_text(conn, "DEALLOCATE ALL", &err) < 0)
         conn->lost = true;
@@ -347,13 +350,13 @@ int conn_text(struct pg_conn *conn, const char *text, struct err *err)
     return rc;
 }
 
-/* libpq has no other word for it. */
+/* libpq reports it only in this text. */
 bool conn_took_too_long(const PGconn *pg)
 {
     return pg && strstr(PQerrorMessage(pg), "timeout expired") != NULL;
 }
 
-/* A password may stand in the place: it is never shown. */
+/* The place may contain a password, so messages never show it. */
 static int fail_open(struct pg_conn *conn, struct err *err)
 {
     char text[300];

@@ -1,7 +1,7 @@
-/* Copying out of and into a PostgreSQL store (store_copy.h). Statements are made of the tables'
- * columns on first use and kept: the connection knows them by their texts. A batch is one statement
- * with one array per column. The advisory lock that every node shares is taken for us alone, so
- * that no node runs meanwhile. Writer's thread. */
+/* Copies out of and into a PostgreSQL store (store_copy.h). Statements are built from the tables'
+ * columns on first use and kept, because the connection knows statements by their texts. A batch is
+ * one statement with one array per column. The advisory lock that every node shares is taken
+ * exclusively, so that no node runs meanwhile. Writer's thread. */
 #include "base/clock.h"
 #include "store/postgres/pg_int.h"
 #include "store/postgres/pg_check.h"
@@ -11,7 +11,7 @@
 #include <unistd.h>
 
 #define TEXT_BYTES_MAX 16384
-#define OWN_WAIT_US CLOCK_SECOND_US /* a node that was just stopped may still be on its way out */
+#define OWN_WAIT_US CLOCK_SECOND_US /* a node that was just stopped may still hold it */
 #define OWN_PAUSE_US 50000
 
 enum copy_statement {
@@ -70,7 +70,7 @@ static int pg_copy_own(struct store *base, struct err *err)
     if (!got)
         return err_set(err, ERR_UNAVAILABLE, "the store '%s' is in use; stop its nodes first",
                        shown);
-    /* Whole tables take their time. */
+    /* Copying whole tables takes longer than the usual limits. */
     return conn_text(&store->conn, "SET statement_timeout = 0; "
                      "SET idle_in_transaction_session_timeout = 0", err);
 }
@@ -134,7 +134,7 @@ static void write_rows(struct buf *text, const struct copy_table *table, bool fi
     buf_format(text, " LIMIT %d", COPY_BATCH_ROWS);
 }
 
-/* Where texts may be long, the batch ends with the row that makes it too large. */
+/* Where texts may be long, a batch ends with the row that exceeds the limit. */
 static void write_select(struct buf *text, const struct copy_table *table, bool first)
 {
     if (!is_long(table)) {
@@ -219,8 +219,8 @@ static void put_key(struct pg_params *params, const struct copy_column *column,
     }
 }
 
-/* A query, in a transaction of its own unless one is under way; the key comes behind BEGIN, which
- * takes no parameters. */
+/* Runs a query, in its own transaction unless one is open. The query's parameters come after BEGIN,
+ * which takes none. */
 static int ask(struct pg_store *store, const struct copy_table *table, enum copy_statement what,
                const struct copy_value *after, PGresult **result, struct err *err)
 {
@@ -380,7 +380,7 @@ static int pg_copy_write(struct store *base, const struct copy_table *table,
     return conn_send(&store->conn, &statement, err);
 }
 
-/* Whole tables at once, so without the rules that make a node's statements look up by keys. */
+/* Works on whole tables, so it drops the settings that make a node's statements look up by keys. */
 static const enum pg_sql_name finish_steps[] = {
     PGSQL_copy_settings, PGSQL_copy_ready,       PGSQL_copy_parked,     PGSQL_copy_due,
     PGSQL_copy_held,     PGSQL_copy_settled,     PGSQL_copy_counts,     PGSQL_copy_key_counts,

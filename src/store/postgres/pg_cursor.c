@@ -1,5 +1,6 @@
-/* Drives the row layer (store/rows/rows.h) on PostgreSQL: many rows are one statement over arrays,
- * and what changes something is sent ahead in the pipeline unless its answer is wanted. */
+/* Drives the row layer (store/rows/rows.h) on PostgreSQL: many rows are one statement over arrays.
+ * A statement that changes rows is sent ahead in the pipeline unless the caller needs its
+ * answer. */
 #include "store/postgres/pg_cursor.h"
 #include "store/postgres/pg_history.h"
 #include "store/postgres/pg_read.h"
@@ -118,7 +119,7 @@ static int ask(struct rows *rows, enum rows_statement name, PGresult **result, s
     return pg_ask(store_of(rows), (enum pg_sql_name)name, result, err);
 }
 
-/* The parameters are there: sent ahead unless the answer is wanted. */
+/* Runs a statement whose parameters are set: ahead, unless the answer is needed. */
 static int change(struct rows *rows, enum rows_statement name, int64_t *changes, struct err *err)
 {
     PGresult *result;
@@ -205,7 +206,7 @@ static int64_t number_of(const PGresult *result, int row, int column)
     }
 }
 
-/* JSON comes behind the number of its format. */
+/* jsonb starts with the number of its format. */
 static struct str text_of(const PGresult *result, int row, int column)
 {
     struct str text = view_text(result, row, column);

@@ -1,4 +1,4 @@
-/* What drives the row layer on PostgreSQL. */
+/* The PostgreSQL driver of the row layer. */
 #ifndef STORE_POSTGRES_PG_CURSOR_H
 #define STORE_POSTGRES_PG_CURSOR_H
 

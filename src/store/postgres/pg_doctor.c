@@ -1,6 +1,5 @@
-/* What the doctor asks a database: its version, what cleans up behind us, what can be seen of slow
- * statements, the rights of the role, room for connections, who blocks removals, what notices
- * damage. */
+/* What `perdura doctor` asks a database: its version, autovacuum, whether slow statements can be
+ * seen, the role's rights, spare connections, foreign keys that block removals, and checksums. */
 #include "store/postgres/pg_int.h"
 #include "store/postgres/pg_check.h"
 

@@ -1,5 +1,5 @@
-/* Finding tasks by what they wait for, on the writing connection. Claims take what nobody else is
- * just taking (SKIP LOCKED), so nodes never wait for each other here. */
+/* Finds tasks by what they wait for, on the writing connection. A claim skips rows that another
+ * node is claiming (SKIP LOCKED), so nodes never wait for each other here. */
 #include "store/postgres/pg_int.h"
 #include "store/postgres/pg_tasks.h"
 #include "store/rows/rows_waiting.h"
@@ -52,7 +52,7 @@ static void put_lanes(struct pg_params *params, const struct wanted *wanted)
     array_end(params);
 }
 
-/* The lane of a type, or all lanes of a queue, are looked at no further. */
+/* Drops the lane of a type, or all lanes of a queue, from the search. */
 static void drop_lanes(struct wanted *wanted, const struct task *task, bool whole_queue)
 {
     uint32_t kept = 0;
@@ -78,7 +78,7 @@ struct take {
     struct task **tasks;
     uint32_t *count;
     uint32_t parked;
-    bool dropped; /* some lane was given up: others may have more than was looked at */
+    bool dropped; /* a lane was dropped: others may hold more than was read */
 };
 
 static int admit(struct pg_store *store, struct take *take, struct task *task, struct err *err)
@@ -92,7 +92,7 @@ static int admit(struct pg_store *store, struct take *take, struct task *task, s
         take->tasks[(*take->count)++] = task;
         return 0;
     case ADMIT_PARK:
-        task->parked = true; /* nothing a user can see: the version stays */
+        task->parked = true; /* invisible to users: the version stays */
         take->parked++;
         return pg_tasks_save(&store->base, &task, 1, err);
     case ADMIT_SKIP_TYPE:
@@ -106,7 +106,7 @@ static int admit(struct pg_store *store, struct take *take, struct task *task, s
     return 0;
 }
 
-/* Out of the line at once: the next claim of this transaction must not find them again. */
+/* Removes them from the line now: the next claim of this transaction must not find them again. */
 static int leave_line(struct pg_store *store, struct task **tasks, uint32_t count, struct err *err)
 {
     struct pg_params *params = &store->conn.params;
@@ -130,7 +130,7 @@ static int leave_line(struct pg_store *store, struct task **tasks, uint32_t coun
     return pg_send(store, PGSQL_ready_delete, err);
 }
 
-/* One look at the heads of the lanes; *seen is how many there were. */
+/* Reads the heads of the lanes once; *seen is how many there were. */
 static int take_some(struct pg_store *store, struct take *take, struct arena *arena,
                      uint32_t *seen, struct err *err)
 {
@@ -217,7 +217,7 @@ int pg_ready_reorder(struct store *base, struct str namespace_name, struct str q
     struct wanted wanted;
     PGresult *result;
 
-    store->lanes.read_us = 0; /* all of the queue, also those that another node just made */
+    store->lanes.read_us = 0; /* read all lanes of the queue, also new ones of other nodes */
     TRY(find_lanes(store, &want, &store->arena, &wanted, err));
     put_lanes(params, &wanted);
     param_text(params, parked_name(queue, STR(""), prefix));
@@ -238,7 +238,7 @@ int pg_ready_reorder(struct store *base, struct str namespace_name, struct str q
 
 /* ---- parked, due, held, settled ---- */
 
-/* Parameters are after_key and limit, then what the statement wants. */
+/* The parameters are after_key, limit, then those of the statement. */
 static int collect_tasks(struct pg_store *store, enum pg_sql_name name, uint32_t limit,
                          struct arena *arena, struct task **tasks, uint32_t *count,
                          struct err *err)

@@ -1,7 +1,7 @@
-/* What the node's own workers hold, kept in memory from the commit of the claim to that of the
- * outcome, for all writers of the node: a report is decided without asking the database first.
- * Every write says which row it was made of, so a copy that another node made old fails the
- * transaction and is forgotten, and the next try reads the table. */
+/* What the node's own workers hold, kept in memory from the commit of the claim until the commit of
+ * the outcome, for all writers of the node, so that a report is decided without a query. Every
+ * write names the row version it was made from. If another node changed the row meanwhile, the
+ * transaction fails, the copy is dropped, and the retry reads the table. */
 #include "store/postgres/pg_int.h"
 #include "store/postgres/pg_tasks.h"
 
@@ -15,7 +15,7 @@ struct pg_held {
     struct held tasks;
 };
 
-/* A task this transaction wrote, as it will be once it has committed. */
+/* A task this transaction wrote, in its state after the commit. */
 struct noted {
     const struct task *task;
     struct noted *next;
@@ -48,7 +48,7 @@ void pg_held_note(struct pg_store *store, const struct task *task)
 {
     struct noted *noted = arena_alloc(&store->arena, sizeof *noted);
 
-    if (!noted) { /* then nothing in there can be relied on */
+    if (!noted) { /* an unnoted write: no copy can be trusted */
         pg_held_forget(store);
         return;
     }
@@ -56,7 +56,8 @@ void pg_held_note(struct pg_store *store, const struct task *task)
     store->noted = noted;
 }
 
-/* Noted newest first, put in the order they were written: the last state of a task counts. */
+/* Notes are newest first; copies are put in the order of the writes, so the last state of a task
+ * counts. */
 void pg_held_commit(struct pg_store *store)
 {
     struct pg_held *held = held_of(store);
@@ -70,7 +71,7 @@ void pg_held_commit(struct pg_store *store)
         store->noted = next;
     }
     pthread_mutex_lock(&held->mutex);
-    if (held->tasks.used_bytes > HELD_BYTES_MAX * 9 / 10) /* also of those that ended elsewhere */
+    if (held->tasks.used_bytes > HELD_BYTES_MAX * 9 / 10) /* includes tasks that ended elsewhere */
         held_forget(&held->tasks);
     for (; in_order; in_order = in_order->next) {
         if (in_order->task->lease.held && in_order->task->has_spec)
@@ -106,7 +107,7 @@ int pg_held_recall(struct store *base, const struct uuid *ids, const int64_t *le
             continue;
         if (!uuid_eq(&tasks[i]->id, &ids[i]) || tasks[i]->lease.token != lease_tokens[i] ||
             !status_held(tasks[i]->status))
-            tasks[i] = NULL; /* held anew by somebody else, perhaps */
+            tasks[i] = NULL; /* another node may have claimed it again */
         else if (pg_task_remember(store, tasks[i], arena, err) < 0)
             return -(int)err->code;
     }

@@ -1,9 +1,8 @@
 /* What a task leaves behind: events, executions and checkpoints. Events and executions are on the
- * hot path (one of each per claim, report and outcome): a batch of them is one statement that is
- * sent ahead and asks nothing. Checkpoints are numbered, so the numbers of a task are asked
- * for once in a transaction.
- * Logs are in pg_logs.c, results in pg_results.c, removing old history in pg_prune.c. Writer's
- * thread only. */
+ * hot path (one of each per claim, report and outcome), so a batch of them is one statement sent
+ * ahead without waiting. Checkpoints are numbered, so a transaction asks once for the numbers of a
+ * task. Logs are in pg_logs.c, results in pg_results.c, retention in pg_prune.c. Writer's thread
+ * only. */
 #include "store/postgres/pg_int.h"
 #include "store/postgres/pg_history.h"
 
@@ -23,7 +22,7 @@ static int no_memory(struct err *err)
     return err_set(err, ERR_MEMORY, "out of memory while writing history; try again");
 }
 
-/* Pointers to rows that lie one behind the other; they live as long as the transaction. */
+/* Pointers to rows of one array; they live as long as the transaction. */
 static const void **row_list(struct pg_store *store, const void *items, uint32_t count,
                              size_t bytes)
 {
@@ -105,7 +104,7 @@ int pg_executions_insert(struct store *base, const struct execution *executions,
     return conn_send(&store->conn, &statement, err);
 }
 
-/* What executions_save writes, in the order of pg_executions; duration_ms comes behind them. */
+/* The parameters of executions_save, in the order of pg_executions, followed by duration_ms. */
 static pg_mask saved_columns(void)
 {
     static const char *const names[] = {"execution",  "id",           "status",    "start_seq",
@@ -123,7 +122,7 @@ static pg_mask saved_columns(void)
     return mask;
 }
 
-/* A run that took less than a millisecond has a duration of 0, one that is not over has none. */
+/* A run under a millisecond has the duration 0, an unfinished one has none. */
 static void put_durations(struct pg_params *params, const void *const *rows, uint32_t count)
 {
     array_begin(params, PG_OID_INT8);
@@ -148,7 +147,7 @@ static int save_rows(struct pg_store *store, enum pg_sql_name name, const void *
     return pg_send(store, name, err);
 }
 
-/* Whose id is known is found in one partition; the others come behind them. */
+/* Rows with a known id are found in one partition; the others come after them. */
 int pg_executions_save(struct store *base, const struct execution *executions, uint32_t count,
                        struct err *err)
 {
@@ -169,8 +168,8 @@ int pg_executions_save(struct store *base, const struct execution *executions, u
 
 /* ---- checkpoints ---- */
 
-/* Of the task that got the last one: who reports many at once reports them of one task. Not kept
- * beyond the transaction: another node may have given numbers and thinned them out again. */
+/* The numbers of the task that got the last checkpoint: a report with many usually has them of one
+ * task. Dropped with the transaction, because another node may add and thin out checkpoints. */
 struct numbered_checkpoints {
     uint64_t transaction;
     struct uuid task_id;
@@ -208,7 +207,7 @@ static int read_seqs(struct pg_store *store, const struct uuid *task_id,
     return 0;
 }
 
-/* A long run makes thousands: some of the older ones are enough. */
+/* A long run makes thousands of checkpoints; some of the older ones are enough. */
 static int thin_checkpoints(struct pg_store *store, const struct uuid *task_id,
                             struct checkpoint_seqs *seqs, struct err *err)
 {
@@ -225,7 +224,7 @@ static int thin_checkpoints(struct pg_store *store, const struct uuid *task_id,
     return 0;
 }
 
-/* Gives the seq and, because the hash covers it, the hash. */
+/* Sets the seq, and the hash, which covers it. */
 int pg_checkpoint_insert(struct store *base, const struct uuid *task_id,
                          struct checkpoint *checkpoint, struct err *err)
 {

@@ -12,7 +12,7 @@ int pg_result_put(struct store *, const struct uuid *, struct str, int64_t, stru
 int pg_checkpoint_insert(struct store *, const struct uuid *, struct checkpoint *,
                          struct err *);
 /* pg_results.c */
-int results_flush(struct pg_store *store, struct err *err); /* before they may be looked at */
+int results_flush(struct pg_store *store, struct err *err); /* before any read of results */
 void results_forget(struct pg_store *store);
 /* pg_prune.c */
 int pg_history_prune(struct store *, int64_t, int64_t, int64_t, uint32_t, int64_t *,

@@ -1,7 +1,7 @@
-/* Inside of the PostgreSQL store; nobody outside this folder includes it. One connection writes, on
- * the writer's thread; readers have connections of their own. Other nodes write to the same tables:
- * whatever was read may have changed, so a task is written only where its row still is what was
- * seen (`rev`), and a transaction that finds otherwise fails as a whole and is tried again. */
+/* The inside of the PostgreSQL store; no file outside this folder includes it. One connection
+ * writes, on the writer's thread; readers have their own connections. Other nodes write to the same
+ * tables, so anything that was read may have changed. A task is therefore written only if its row
+ * is still the one that was read (`rev`); otherwise the whole transaction fails and is retried. */
 #ifndef STORE_POSTGRES_PG_INT_H
 #define STORE_POSTGRES_PG_INT_H
 
@@ -12,21 +12,21 @@
 #include "store/rows/rows.h"
 #include "store/store.h"
 
-#define PG_KEY_BLOCK 100 /* keys of a block of the sequence; as in the migrations */
-/* Then it is looked at whether another node took a later block: keys of all nodes grow with time,
- * but for this much. */
+#define PG_KEY_BLOCK 100 /* keys per block of the sequence; as in the migrations */
+/* How long a block is used before asking whether another node took a later one. Keys of all nodes
+ * grow with time to within this long. */
 #define PG_KEY_AGE_US INT64_C(1000000)
 
-/* Whether the last transaction took, and on which database (pg_timeline.c). */
+/* Did the last transaction commit, and on which database? (pg_timeline.c) */
 struct pg_commits {
     char writer[64];       /* this connection among writer_marks */
     int64_t mark;          /* of its last transaction */
-    bool unsettled;        /* whether that took is not known yet ... */
-    bool unknown;          /* ... and it is the one that rollback ends now */
-    bool renewed;          /* the connection is a new one: see timeline_follow */
-    int64_t connect_at_us; /* not tried again before; by CLOCK_BOOTTIME */
+    bool unsettled;        /* the outcome of that transaction is not known yet ... */
+    bool unknown;          /* ... and rollback is ending it now */
+    bool renewed;          /* the connection is new: see timeline_follow */
+    int64_t connect_at_us; /* no retry before this; by CLOCK_BOOTTIME */
     int64_t connect_pause_us;
-    char timeline[16]; /* of the database when it was last looked at */
+    char timeline[16]; /* of the database at the last check */
 };
 
 struct pg_store {
@@ -39,8 +39,8 @@ struct pg_store {
     char *where;           /* as the database library wants it; see pg_place.c */
     char schema[64];
     bool pooler;
-    bool any_schema;       /* what others added or changed is let through */
-    int64_t schema_at_us;  /* when it is looked at next, by CLOCK_BOOTTIME */
+    bool any_schema;       /* accept a schema that others changed */
+    int64_t schema_at_us;  /* time of the next check, by CLOCK_BOOTTIME */
     struct pg_lanes lanes;
     int64_t outbox_next, outbox_end; /* of a block of keys */
     struct arena arena;    /* of the transaction under way: snapshots of rows */
@@ -49,10 +49,10 @@ struct pg_store {
     struct map result_ids;
     struct numbered_checkpoints *numbered; /* of a transaction; NULL before the first */
     struct pg_keeper *keeper; /* NULL before watch_start */
-    struct pg_store *first;   /* of a further writer: its keeper serves both; NULL = is first */
+    struct pg_store *first;   /* NULL in the first writer; its keeper serves all */
     struct pg_held *held;     /* of the first; see pg_held.c */
     struct pg_keyring *keyring; /* of the first; see pg_keys.c */
-    struct noted *noted;      /* for it, by the transaction under way */
+    struct noted *noted;      /* noted for it by the open transaction */
     struct pg_months *months; /* NULL before the first pass of retention */
     struct pg_copy_texts *copy; /* NULL unless a copy is made */
     struct pg_commits commits;
@@ -72,7 +72,7 @@ static inline struct pg_store *pg_of(struct store *store)
 /* A statement of sql/ by name, on the writing connection; parameters are in conn.params. */
 int pg_send(struct pg_store *store, enum pg_sql_name name, struct err *err);
 int pg_query(struct pg_store *store, enum pg_sql_name name, PGresult **result, struct err *err);
-/* The same, in a transaction of its own when none is under way. */
+/* The same, in its own transaction when none is open. */
 int pg_ask(struct pg_store *store, enum pg_sql_name name, PGresult **result, struct err *err);
 
 /* A snapshot of all that follows; pg_verify.c. */
@@ -92,7 +92,7 @@ struct log_walk;
 void pg_note_from_row(const PGresult *result, int row, int from, const struct uuid *id,
                       struct log_note *note);
 struct anchor_row;
-/* Its text is in the arena, or, where there is none, good as long as the result. */
+/* Its text is in the arena if one is given, else good as long as the result. */
 void pg_anchor_from_row(const PGresult *result, int row, struct arena *arena,
                         struct anchor_row *anchor);
 /* pg_log_chains.c */

@@ -19,9 +19,9 @@
 #define CHANNEL_BYTES 100
 
 /* Words between keepers; others are the queue's. */
-static const struct str lanes_word = {"\x02", 1};   /* lanes were made: read them anew */
-static const struct str vacant_word = {"\x03", 1};  /* the leader goes: whoever is first leads */
-static const struct str here_word = {"\x08", 1};    /* a node listens: it wants to be told */
+static const struct str lanes_word = {"\x02", 1};   /* lanes were made: read them again */
+static const struct str vacant_word = {"\x03", 1};  /* the leader leaves: the first to ask leads */
+static const struct str here_word = {"\x08", 1};    /* a node listens: send it hints */
 
 struct pg_keeper {
     struct store_watch watch;
@@ -38,7 +38,7 @@ struct pg_keeper {
     _Atomic int64_t offset_us;      /* of the database's clock to CLOCK_BOOTTIME */
     pthread_mutex_t mutex;          /* the words to tell */
     struct buf words;
-    bool everything;                /* more queues than fit: whoever hears it looks at all */
+    bool everything;                /* more queues than fit: receivers check all queues */
     int64_t told_at_us;
     _Atomic int64_t heard_us;       /* of another node, by CLOCK_BOOTTIME */
     int64_t next_renewal_us;
@@ -72,9 +72,9 @@ bool keeper_lanes_made(struct pg_keeper *keeper)
     return atomic_exchange(&keeper->lanes_made, false);
 }
 
-/* Who listens says so when it begins to and with every renewal. After three leases without a word
- * from anybody a busy node need not tell of its work all the time. Through a pooler nobody is
- * heard. */
+/* A node that listens says so when it begins to and with every renewal. After three leases without
+ * a word from another node, a busy node stops sending a hint for every commit. Through a pooler no
+ * node can listen. */
 static bool is_alone(const struct pg_keeper *keeper)
 {
     int64_t heard_us = atomic_load(&keeper->heard_us);
@@ -126,7 +126,7 @@ void keeper_tell_lanes(struct pg_keeper *keeper)
 
 /* ---- the connection ---- */
 
-/* NULL when it failed; the connection is looked at by the loop. Texts in, texts out: rare. */
+/* NULL on failure; the loop then checks the connection. Texts in, texts out: rare. */
 static PGresult *ask(struct pg_keeper *keeper, const char *text, int count,
                      const char *const *values)
 {
@@ -140,9 +140,9 @@ static PGresult *ask(struct pg_keeper *keeper, const char *text, int count,
     return NULL;
 }
 
-/* With the search path that the connection was opened with, whatever code of others did in the
- * session since: a trigger on the table could have put another one before it. No transaction, which
- * would keep the row locked where a node freezes. Behind a pooler the session is not ours. */
+/* Restores the search path that the connection was opened with, because a foreign trigger may have
+ * put another one before it. Not in a transaction, which would keep the row locked if the node
+ * froze. Behind a pooler the session is shared. */
 static PGresult *ask_in_place(struct pg_keeper *keeper, const char *text, int count,
                               const char *const *values)
 {
@@ -163,14 +163,14 @@ static bool listen_to_others(struct pg_keeper *keeper)
     snprintf(keeper->channel, sizeof keeper->channel, "%s", PQgetvalue(result, 0, 0));
     PQclear(result);
     if (keeper->pooler)
-        return true; /* it would hear nothing */
+        return true; /* it would receive nothing */
     snprintf(text, sizeof text, "LISTEN \"%s\"", keeper->channel);
     result = ask(keeper, text, 0, NULL);
     PQclear(result);
     return result != NULL;
 }
 
-/* Half of the way there and back: good to a millisecond on any network that is fit for this. */
+/* Assumes half of the round trip: good to a millisecond on any suitable network. */
 static bool follow_clock(struct pg_keeper *keeper)
 {
     int64_t sent_us = clock_boot_us(), back_us;
@@ -213,14 +213,14 @@ static bool connect_again(struct pg_keeper *keeper)
         !say_here(keeper) || !follow_clock(keeper))
         return false;
     keeper->next_renewal_us = 0;
-    atomic_store(&keeper->heard_us, clock_boot_us()); /* who is there says so within a lease */
+    atomic_store(&keeper->heard_us, clock_boot_us()); /* listeners send within a lease */
     atomic_store(&keeper->lanes_made, true);
-    if (keeper->watch.on_hint) /* whatever was said meanwhile was not heard */
+    if (keeper->watch.on_hint) /* hints sent meanwhile were missed */
         keeper->watch.on_hint(keeper->watch.ctx, STR_NONE);
     return true;
 }
 
-/* At a start; as conn_open_first(). */
+/* At a start, like conn_open_first(). */
 static bool connect_first(struct pg_keeper *keeper)
 {
     bool good = connect_again(keeper);
@@ -232,7 +232,8 @@ static bool connect_first(struct pg_keeper *keeper)
 
 /* ---- leadership ---- */
 
-/* What this node believes ends a lease after the question was sent, whenever the answer comes. */
+/* The node believes that it leads until a lease after the request was sent, however late the answer
+ * comes. */
 static bool renew(struct pg_keeper *keeper)
 {
     char lease[32];
@@ -265,7 +266,8 @@ static bool renew(struct pg_keeper *keeper)
     return say_here(keeper) && follow_clock(keeper);
 }
 
-/* Others would notice when they ask for the next time, a third of a lease later; they are told. */
+/* Other nodes would only notice at their next request, up to a third of a lease later, so this
+ * tells them. */
 static void give_back(struct pg_keeper *keeper)
 {
     const char *values[] = {keeper->watch.node_id, keeper->channel, vacant_word.data};
@@ -317,7 +319,7 @@ static void hear_word(struct pg_keeper *keeper, struct str word)
         keeper->watch.on_hint(keeper->watch.ctx, word);
 }
 
-/* The node that tells, then words; without any, all there are. */
+/* A message is the sender's node id, then words. Without words it means all queues. */
 static void hear(struct pg_keeper *keeper, const char *text)
 {
     size_t len = strcspn(text, "\x1f");
@@ -362,7 +364,7 @@ static bool has_words(struct pg_keeper *keeper)
     return any;
 }
 
-/* Until something is to be done, heard or told. */
+/* Waits until there is something to do, receive or send. */
 static void rest(struct pg_keeper *keeper, int64_t until_us)
 {
     struct pollfd fds[2] = {{keeper->wake_fd, POLLIN, 0},
@@ -376,7 +378,7 @@ static void rest(struct pg_keeper *keeper, int64_t until_us)
         (void)!read(keeper->wake_fd, &count, sizeof count);
 }
 
-/* One turn; false when the connection is no good. */
+/* One turn of the loop; false when the connection is broken. */
 static bool turn(struct pg_keeper *keeper)
 {
     int64_t until_us = keeper->next_renewal_us;

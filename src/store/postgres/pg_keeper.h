@@ -1,8 +1,7 @@
-/* The node's second connection, with a thread of its own, so that nothing the writer does delays
- * it: it renews the leadership, tells other nodes that there is work and hears it from them, and
- * follows the database's clock. Everything it knows is a hint or guarded elsewhere: leadership is
- * checked again inside the transactions it protects, and whoever hears nothing looks by himself
- * after a while. */
+/* The node's second connection, with its own thread, so that the writer cannot delay it. It renews
+ * the leadership, tells other nodes that there is work, receives such hints from them, and follows
+ * the database's clock. All it knows is a hint or guarded elsewhere: transactions check the
+ * leadership again, and a node that receives no hints polls. */
 #ifndef STORE_POSTGRES_PG_KEEPER_H
 #define STORE_POSTGRES_PG_KEEPER_H
 
@@ -14,13 +13,13 @@ int keeper_start(struct pg_keeper **keeper, const struct pg_store *store,
                  const struct store_watch *watch, struct err *err);
 void keeper_stop(struct pg_keeper *keeper); /* gives the leadership back */
 
-/* Any thread. The epoch under which this node leads, 0 = it does not (or cannot know). */
+/* Any thread. The epoch under which this node leads; 0 = it does not, or cannot know. */
 int64_t keeper_epoch(const struct pg_keeper *keeper);
 const char *keeper_node(const struct pg_keeper *keeper);
 int64_t keeper_now_us(const struct pg_keeper *keeper);
-/* Tells the other nodes, soon and together with what else is to be told. */
+/* Tells the other nodes soon, in one message with other hints. */
 void keeper_tell(struct pg_keeper *keeper, struct str queue);
-void keeper_tell_lanes(struct pg_keeper *keeper); /* this node made some */
-bool keeper_lanes_made(struct pg_keeper *keeper); /* somebody did, since this was asked */
+void keeper_tell_lanes(struct pg_keeper *keeper); /* this node made lanes */
+bool keeper_lanes_made(struct pg_keeper *keeper); /* did another node, since the last call? */
 
 #endif

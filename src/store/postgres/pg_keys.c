@@ -1,8 +1,9 @@
-/* Keys of new tasks and executions: blocks of a sequence, one ring for all writers of a node, so
- * that what a node makes gets keys in the order in which it makes it. Lists go by key, newest
- * first. Nodes do not ask each other: a block is used on while the sequence says that no other node
- * took a later one, and that is looked at every PG_KEY_AGE_US. So the keys of two nodes are in the
- * order of time but for that much. Any writer's thread; the sequence is asked under the lock. */
+/* Keys of new tasks and executions: blocks of a sequence, kept in one ring for all writers of a
+ * node, so that keys follow the order in which the node makes things. Lists are sorted by key,
+ * newest first. Nodes do not coordinate: a node keeps using a block while the sequence shows that
+ * no other node took a later one, which it checks every PG_KEY_AGE_US. So keys of two nodes are in
+ * the order of time to within that long. Any writer's thread; the sequence is asked under the
+ * lock. */
 #include "store/postgres/pg_int.h"
 #include "store/postgres/pg_tasks.h"
 
@@ -11,12 +12,12 @@
 #include <pthread.h>
 #include <stdlib.h>
 
-#define BLOCKS_MAX 160 /* asked for at once, by who needs many: more than an array has */
+#define BLOCKS_MAX 160 /* asked for at once by large requests: more than an array has */
 
 struct keys {
     int64_t next;
     int64_t end;
-    int64_t until_us; /* of CLOCK_BOOTTIME: then the sequence is looked at */
+    int64_t until_us; /* by CLOCK_BOOTTIME: when to check the sequence */
     int64_t asked_us; /* when the blocks came */
     int64_t blocks[BLOCKS_MAX]; /* their first keys */
     uint32_t count;   /* of them ... */
@@ -68,10 +69,10 @@ static uint32_t blocks_wanted(const struct keys *keys, int64_t now_us)
     return 2 * keys->count < BLOCKS_MAX ? 2 * keys->count : BLOCKS_MAX;
 }
 
-/* More blocks, twice as many for who came back within a second; what is left of one is lost with
- * the process. Outside the transaction's fate: a sequence does not roll back. With `unless_last`
- * the sequence gives none where it gave nothing since: then what is left is still the newest. False
- * when the database does not answer: the insert fails. */
+/* Gets more blocks, twice as many if the last ones lasted under a second. Unused keys are lost with
+ * the process. A rollback does not undo it, because sequences do not roll back. With `unless_last`
+ * the sequence gives no block if it gave none since: then the keys left are still the newest. False
+ * when the database does not answer: the insert then fails. */
 static bool ask_for_blocks(struct pg_store *store, struct keys *keys, enum pg_sql_name name,
                            bool unless_last)
 {
@@ -104,7 +105,7 @@ static int64_t key_next(struct pg_store *store, struct keys *keys, enum pg_sql_n
 {
     int64_t first = keys->next < keys->end         ? keys->next
                     : keys->used < keys->count ? keys->blocks[keys->used] : 0;
-    bool must = first <= above; /* there is none, or it would be too old */
+    bool must = first <= above; /* no key left, or only keys too low */
 
     if ((must || clock_boot_us() > keys->until_us) && !ask_for_blocks(store, keys, name, !must))
         return 0;

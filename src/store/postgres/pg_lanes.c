@@ -1,6 +1,6 @@
-/* Lanes: a queue and a type under one number, known in memory once seen. They are never removed, so
- * what memory knows stays true; a lane that another node made is looked up when its number comes
- * along. And the counts per lane and status: this transaction's differences, added as rows. */
+/* Lanes: a queue and a type under one number, cached once seen. Lanes are never removed, so the
+ * cache stays true; the number of a lane that another node made is looked up when it first appears.
+ * Also the counts per lane and status: a transaction adds its differences as rows. */
 #include "base/clock.h"
 #include "store/postgres/pg_int.h"
 #include "store/postgres/pg_keeper.h"
@@ -9,9 +9,9 @@
 
 #define SEPARATOR '\x1f'
 #define NAME_BYTES_MAX 1024
-#define FOLD_ROWS 2000 /* rows added before they are summed up */
-#define REFRESH_US INT64_C(1000000) /* a lane of another node that nobody told of: found so late */
-#define REFRESH_LANE_US 100 /* and later where there are so many that reading them takes long */
+#define FOLD_ROWS 2000 /* rows added before they are folded into sums */
+#define REFRESH_US INT64_C(1000000) /* how late an unannounced lane is found */
+#define REFRESH_LANE_US 100 /* more time per lane where there are so many that reading takes long */
 
 static size_t join_names(char *out, struct str a, struct str b, struct str c)
 {
@@ -120,7 +120,7 @@ static void put_names(struct pg_store *store, struct str namespace_name, struct 
     param_text(&store->conn.params, type);
 }
 
-/* Made by this transaction; should it be rolled back, the number is looked up again. */
+/* This transaction made the lane; if it rolls back, the number is looked up again. */
 struct pg_lane *lanes_get(struct pg_store *store, struct str namespace_name, struct str queue,
                           struct str type, struct err *err)
 {
@@ -176,7 +176,7 @@ static void touch(struct pg_store *store, struct pg_lane *lane)
     store->lanes.touched = lane;
 }
 
-/* From what was stored to what the task is now (status NONE: deleted). */
+/* Counts the change from the stored status to the task's current one (status NONE: deleted). */
 void lanes_count(struct pg_store *store, struct pg_lane *lane, const struct task *task)
 {
     touch(store, lane);

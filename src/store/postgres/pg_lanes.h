@@ -1,4 +1,4 @@
-/* Lanes as memory knows them, and the counts that a transaction changes (pg_lanes.c). */
+/* The cache of lanes, and the counts that a transaction changes (pg_lanes.c). */
 #ifndef STORE_POSTGRES_PG_LANES_H
 #define STORE_POSTGRES_PG_LANES_H
 
@@ -26,16 +26,16 @@ struct pg_lanes {
     struct pg_lane **by_lane;
     int64_t cap;
     struct pg_lane *touched;
-    bool are_new;       /* some were made by the transaction under way */
+    bool are_new;       /* the open transaction made some */
     int64_t read_us;    /* when all were last read, by CLOCK_BOOTTIME; 0 = some are missing */
     int64_t count_rows; /* added to lane_counts since the last fold */
 };
 
 int lanes_load(struct pg_store *store, struct err *err);
-/* Loads them again if that is a while ago: other nodes make lanes, too. */
+/* Reads them again after a while, because other nodes make lanes too. */
 int lanes_refresh(struct pg_store *store, struct err *err);
 void lanes_deinit(struct pg_store *store);
-/* The lane, made (also as a row) on first use; NULL on failure. */
+/* The lane; made, with its row, on first use. NULL on failure. */
 struct pg_lane *lanes_get(struct pg_store *store, struct str namespace_name, struct str queue,
                           struct str type, struct err *err);
 struct pg_lane *lanes_by_number(struct pg_store *store, int64_t lane, struct err *err);

@@ -1,6 +1,6 @@
-/* How migrate.c works on PostgreSQL: under a lock of schema_migrations, so that of ten nodes that
- * start at once one migrates and nine find it done. Needs no pooler's consent: the lock belongs to
- * the transaction. Locks that others may hold, who can do no more than connect, stop nobody. */
+/* The driver of migrate.c for PostgreSQL. A lock on schema_migrations makes one of ten nodes that
+ * start together migrate, while the other nine wait and find it done. The lock belongs to the
+ * transaction, so it works behind a pooler. Roles that may only connect cannot block it. */
 #include "store/migrate.h"
 #include "store/postgres/pg_int.h"
 #include "store/postgres/pg_check.h"
@@ -9,9 +9,9 @@
 #include <stdlib.h>
 #include <unistd.h>
 
-#define TABLE_TRIES 10 /* to make the first table, which others do at the same time */
+#define TABLE_TRIES 10 /* to make the first table, while other nodes try the same */
 #define HOLD_PAUSE_US 100000
-#define HOLD_TRIES 3000 /* five minutes, for somebody who migrates down or copies */
+#define HOLD_TRIES 3000 /* five minutes, while another process migrates down or copies */
 
 static const struct pg_statement has_table = {
     "schema_migrations", "SELECT to_regclass('schema_migrations') IS NOT NULL"};
@@ -19,7 +19,7 @@ static const struct pg_statement applied_rows = {
     "schema_migrations", "SELECT id, description, executed_at, checksum FROM schema_migrations "
                          "ORDER BY id COLLATE \"C\""};
 
-/* In the transaction under way, or else in one of its own. */
+/* In the open transaction, or else in its own. */
 static int query(struct pg_conn *conn, const struct pg_statement *statement, PGresult **result,
                  struct err *err)
 {
@@ -67,8 +67,9 @@ static int applied(void *ctx, struct arena *arena, struct migration_row *rows, u
     return 0;
 }
 
-/* Has somebody taken it for himself alone who may change the store? Whoever may only connect can
- * take it too; he is passed over. While he has it neither a copy nor a step down gets it. */
+/* Does a process that may change the store hold it exclusively? A role that may only connect can
+ * take the same advisory lock and is ignored. While such a process holds it, no copy and no
+ * migration down can begin. */
 static const struct pg_statement held_by_us = {
     "held_by_us",
     "SELECT EXISTS (SELECT FROM pg_locks l JOIN pg_stat_activity a ON a.pid = l.pid"
@@ -78,8 +79,8 @@ static const struct pg_statement held_by_us = {
     " AND l.objid::bigint = hashtext(current_schema())::bigint & 4294967295"
     " AND has_table_privilege(a.usesysid, to_regclass('schema_migrations')::oid, 'UPDATE'))"};
 
-/* As long as the connection lives nobody undoes a migration under it; migrating up is no matter.
- * Behind a pooler no connection is ours alone, so nothing is held. */
+/* While the connection lives, no other process can undo a migration under it; migrating up is
+ * harmless. Behind a pooler connections are shared, so nothing is held. */
 int pg_migrate_hold(struct pg_conn *conn, struct err *err)
 {
     static const struct pg_statement try_statement = {
@@ -97,7 +98,7 @@ int pg_migrate_hold(struct pg_conn *conn, struct err *err)
                                       "store is under way; start again when it is done");
 }
 
-/* Waits a moment: a node that was just stopped may still be on its way out. */
+/* Waits a moment: a node that was just stopped may still hold it. */
 static const char unused_text[] =
     "SET LOCAL lock_timeout = '1s';\n"
     "DO $$ BEGIN PERFORM pg_advisory_xact_lock(" PG_USE_KEY ");\n"
@@ -108,7 +109,8 @@ static const char unused_text[] =
 static const char lock_text[] = "SET LOCAL lock_timeout = '300s'; SET LOCAL statement_timeout = 0;"
                                 "LOCK TABLE schema_migrations IN SHARE ROW EXCLUSIVE MODE";
 
-/* Two who make it at once may both find it missing: one of them fails, and finds it then. */
+/* Two nodes may both find the table missing: one of them fails to make it, and finds it on the next
+ * try. */
 static int make_table(struct pg_conn *conn, struct err *err)
 {
     int rc = -1;

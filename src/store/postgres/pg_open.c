@@ -1,6 +1,6 @@
-/* Opening the database: connection, migrations, the store's verbs, transactions; and what happens
- * when the connection is lost. A transaction ends with a mark of its writer: when the answer to a
- * COMMIT does not come, the next connection settles by it whether the transaction took (F-E3). */
+/* Opens the database (connection, migrations, verbs, transactions) and handles a lost connection. A
+ * transaction ends with a mark of its writer: if the answer to a COMMIT is lost, the next
+ * connection learns from the mark whether the transaction committed (F-E3). */
 #include "base/clock.h"
 #include "store/migrate.h"
 #include "store/postgres/pg_cursor.h"
@@ -32,7 +32,7 @@ int pg_query(struct pg_store *store, enum pg_sql_name name, PGresult **result, s
     return conn_query(&store->conn, &store->sql.statements[name], result, err);
 }
 
-/* Tried again after a pause that grows, with some chance in it: all nodes come back at once. */
+/* Retries after a growing, randomized pause, because all nodes come back at the same time. */
 static int reconnect(struct pg_store *store, struct err *err)
 {
     int64_t now_us = clock_boot_us();
@@ -44,7 +44,7 @@ static int reconnect(struct pg_store *store, struct err *err)
     if (conn_open(&store->conn, store->where, store->pooler, store->log, err) == 0 &&
         pg_migrate_hold(&store->conn, err) == 0) {
         store->commits.connect_pause_us = 0;
-        store->schema_at_us = 0; /* the next transaction looks */
+        store->schema_at_us = 0; /* the next transaction checks */
         store->commits.renewed = true;
         store->base.reconnects++;
         return 0;
@@ -59,7 +59,7 @@ static int reconnect(struct pg_store *store, struct err *err)
     return -(int)err->code;
 }
 
-/* BEGIN takes no parameters: those of the statement wait for it. */
+/* BEGIN takes no parameters, so those of the statement are set aside. */
 static int ask_alone(struct pg_store *store, enum pg_sql_name name, PGresult **result,
                      struct err *err)
 {
@@ -95,8 +95,8 @@ int pg_ask(struct pg_store *store, enum pg_sql_name name, PGresult **result, str
 
 /* ---- connecting again ---- */
 
-/* The COMMIT goes out only when the row is held: of a connection that breaks nothing stays behind
- * that sets the mark back later (model/commit.pml). */
+/* Sends COMMIT only once the row is locked, so that a broken connection leaves nothing behind that
+ * could set the mark back later (model/commit.pml). */
 static int make_mark(struct pg_store *store, struct err *err)
 {
     PGresult *result;
@@ -109,8 +109,8 @@ static int make_mark(struct pg_store *store, struct err *err)
     return conn_commit(&store->conn, err);
 }
 
-/* *took: whether the transaction whose COMMIT was not answered is stored. From here on it cannot
- * be any more if it is not. */
+/* *took: is the transaction whose COMMIT was not answered stored? If not, it can no longer become
+ * so after this. */
 static int settle(struct pg_store *store, bool *took, struct err *err)
 {
     PGresult *result;
@@ -176,7 +176,7 @@ static struct pg_keeper *keeper_of(const struct pg_store *store)
     return store->first ? store->first->keeper : store->keeper;
 }
 
-/* From here on other nodes can claim from the lanes this transaction made. */
+/* From now on other nodes can claim from the lanes this transaction made. */
 static void tell_new_lanes(struct pg_store *store)
 {
     if (store->lanes.are_new && keeper_of(store))
@@ -249,7 +249,7 @@ static void pg_idle(struct store *base)
 
 static void pg_release_space(struct store *base)
 {
-    base->full = true; /* the reserve is the database's business */
+    base->full = true; /* the database manages its own disk space */
 }
 
 static void pg_close(struct store *base)
@@ -393,7 +393,7 @@ static void name_writer(struct pg_store *store)
              (long)getpid(), id.bytes[12], id.bytes[13], id.bytes[14], id.bytes[15]);
 }
 
-/* Before anything is migrated; a copy cannot begin, as we hold the store. */
+/* Runs before any migration. No copy can begin meanwhile, because we hold the store. */
 static int admit(struct pg_store *store, const struct store_options *options, struct err *err)
 {
     static const struct pg_statement look = {"facts",
@@ -487,7 +487,7 @@ static int pg_writer_open(struct store *base, struct store **writer, struct err 
 {
     struct pg_store *store = pg_of(base);
     struct store_options options = {.no_migrate = true,
-                                    .any_schema = true, /* not at once: see below */
+                                    .any_schema = true, /* not yet: see below */
                                     .pooler = store->pooler,
                                     .log = store->log};
     int rc = pg_store_open(writer, str_of(store->where), &options, err);
@@ -495,7 +495,7 @@ static int pg_writer_open(struct store *base, struct store **writer, struct err 
     if (rc < 0)
         return rc;
     pg_of(*writer)->first = store;
-    pg_of(*writer)->any_schema = store->any_schema; /* else its first transaction looks */
+    pg_of(*writer)->any_schema = store->any_schema; /* else its first transaction checks */
     rc = timeline_follow(pg_of(*writer), err);
     if (rc < 0)
         pg_close(*writer);

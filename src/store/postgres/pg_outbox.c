@@ -1,4 +1,4 @@
-/* New messages of the outbox get keys that no other node gives; all else is in rows_outbox.c.
+/* Gives new messages of the outbox keys that no other node uses; rows_outbox.c does the rest.
  * Writer's thread only. */
 #include "store/postgres/pg_int.h"
 #include "store/postgres/pg_history.h"
@@ -6,7 +6,7 @@
 
 #define KEY_BLOCK 100 /* keys taken from the sequence at a time; as in the migration */
 
-/* What is left of a block is lost with the process. */
+/* Unused keys of a block are lost with the process. */
 static int take_key(struct pg_store *store, int64_t *key, struct err *err)
 {
     PGresult *result;

@@ -131,7 +131,8 @@ static Oid array_type(Oid element_type)
     return 0;
 }
 
-/* One dimension from 1 on; whether there are NULLs and how many elements is put in at the end. */
+/* One dimension starting at 1; the NULL flag and the number of elements are filled in at the
+ * end. */
 void array_begin(struct pg_params *params, Oid element_type)
 {
     begin(params, array_type(element_type));

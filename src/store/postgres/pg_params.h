@@ -1,7 +1,6 @@
 /* Parameters of one statement in PostgreSQL's binary format: single values, and arrays for
- * statements that work on many rows at once (unnest). The bytes of a call lie in one buffer that is
- * used again by the next. Appending never fails by itself; look at bytes.failed once before the
- * statement is sent. */
+ * statements over many rows (unnest). The bytes of a call lie in one buffer, which the next call
+ * uses again. Appending never returns an error: check bytes.failed once before sending. */
 #ifndef STORE_POSTGRES_PG_PARAMS_H
 #define STORE_POSTGRES_PG_PARAMS_H
 
@@ -13,7 +12,7 @@
 #define PG_PARAMS_MAX 64
 #define PG_EPOCH_US INT64_C(946684800000000) /* 2000-01-01, where timestamptz begins */
 
-/* Object ids of the types that are used; they are part of the protocol and never change. */
+/* Object ids of the types we use; they are part of the protocol and never change. */
 enum {
     PG_OID_BOOL = 16,
     PG_OID_INT8 = 20,
@@ -28,7 +27,7 @@ struct pg_params {
     int lens[PG_PARAMS_MAX]; /* -1 = NULL */
     Oid types[PG_PARAMS_MAX];
     int count;
-    size_t array_at;  /* the array under way: where its head is */
+    size_t array_at;  /* the open array: offset of its header */
     uint32_t elements;
     bool any_null;
 };

@@ -10,18 +10,18 @@
 #include <unistd.h>
 
 #define ROUND_EVERY_US (600 * CLOCK_SECOND_US)
-#define ROUND_AGAIN_US (60 * CLOCK_SECOND_US) /* behind one that failed */
+#define ROUND_AGAIN_US (60 * CLOCK_SECOND_US) /* after one that failed */
 #define OLD_MAX 48         /* partitions looked at in a round, oldest first */
 #define TRIES 4
-#define PAUSE_US 200000    /* behind the first try: whoever waited behind us goes on meanwhile */
+#define PAUSE_US 200000    /* after the first try: lets those who waited behind us proceed */
 #define OPENINGS_STEP 2000 /* tasks looked at in one transaction, about 10 ms */
 #define OPENINGS_MAX 100000 /* such steps in a round */
 
 struct pg_months {
     pthread_t thread;
     bool begun;              /* there is a thread to join */
-    atomic_bool over;        /* it has nothing left to do */
-    atomic_bool failed;      /* of that something */
+    atomic_bool over;        /* it has finished */
+    atomic_bool failed;      /* and part of its work failed */
     atomic_bool stop;
     int64_t begun_us;        /* the last round, by CLOCK_BOOTTIME; 0 = none yet */
     struct pg_store *store;
@@ -31,10 +31,10 @@ struct pg_months {
 };
 
 struct round {
-    struct pg_store *store;  /* for its statements, its log and whether to stop */
+    struct pg_store *store;  /* for its statements and log, and to know when to stop */
     const struct months_work *work;
     struct pg_conn *conn;
-    int tries; /* of each month, when somebody else does not let go */
+    int tries; /* per month, while another session holds a lock */
     bool over; /* this node does not lead, or is to stop */
 };
 
@@ -57,7 +57,7 @@ static int query(struct round *round, enum pg_sql_name name, PGresult **result, 
     return conn_query(round->conn, &round->store->sql.statements[name], result, err);
 }
 
-/* It commits only while this node leads, and waits only shortly for others. */
+/* Commits only while this node leads, and waits only briefly for locks. */
 static int begin(struct round *round, struct err *err)
 {
     TRY(conn_begin(round->conn, err));
@@ -72,8 +72,8 @@ static int begin(struct round *round, struct err *err)
     return -(int)err->code;
 }
 
-/* Behind a try that failed: whether somebody else held what it needed (not: took too long itself),
- * and it is time for the next one. */
+/* After a failed try: was a lock of another session the reason (and not its own duration), and is
+ * it time for the next try? */
 static bool may_try_again(struct round *round, int tries, const struct err *err)
 {
     conn_rollback(round->conn);
@@ -84,7 +84,7 @@ static bool may_try_again(struct round *round, int tries, const struct err *err)
     return !is_over(round);
 }
 
-/* The rows live in `arena`; columns are texts, and the third is a truth. */
+/* The rows live in `arena`; columns are texts, and the third is a boolean. */
 struct month {
     struct str parent;
     struct str name; /* YYYY-MM-DD */
@@ -103,7 +103,7 @@ static int take_months(const PGresult *result, struct arena *arena, struct month
     return arena->failed ? err_set(err, ERR_MEMORY, "out of memory for the months") : 0;
 }
 
-/* Nothing is written by the query; what is asked for is in its parameters, behind BEGIN. */
+/* The query only reads. Its parameters come after BEGIN. */
 static int list_months(struct round *round, bool old, struct arena *arena, struct month **months,
                        uint32_t *count, struct err *err)
 {
@@ -158,7 +158,7 @@ static int make_month(struct round *round, const struct month *month, struct err
     return 0;
 }
 
-/* One that cannot be made does not keep the others from being made; the last reason is given. */
+/* A month that cannot be made does not stop the others; returns the last reason. */
 static int make_ahead(struct round *round, struct err *err)
 {
     struct arena arena = ARENA_INIT(0);
@@ -176,7 +176,7 @@ static int make_ahead(struct round *round, struct err *err)
 
 /* ---- dropping ---- */
 
-/* *reason is why it stays, empty when it is gone. */
+/* *reason says why it stays, and is empty when it is gone. */
 static int drop_once(struct round *round, const struct month *month, char *reason, size_t cap,
                      struct err *err)
 {
@@ -216,7 +216,7 @@ static int find_tasks(struct round *round, const struct month *month, int64_t *f
     return conn_commit(round->conn, err);
 }
 
-/* *next: behind the tasks looked at, beyond `last` when there are no more. */
+/* *next: after the tasks looked at; above `last` when there are no more. */
 static int forget_once(struct round *round, int64_t *next, int64_t last, struct err *err)
 {
     struct pg_params *params = &round->conn->params;
@@ -241,7 +241,7 @@ static int forget_some(struct round *round, int64_t *next, int64_t last, struct 
     return 0;
 }
 
-/* The first event of most tasks is told by the task itself; it is as old as what is dropped. */
+/* The row of most tasks stands for their first event, which is as old as what is dropped. */
 static int forget_openings(struct round *round, const struct month *month, struct err *err)
 {
     int64_t next = 0, last = -1;
@@ -374,7 +374,7 @@ void months_pass(struct pg_store *store, const struct months_work *work)
     months->work = *work;
     months->begun_us = now_us;
     atomic_store(&months->over, false);
-    months->begun = start_thread(months) == 0; /* else the next time */
+    months->begun = start_thread(months) == 0; /* else at the next call */
 }
 
 void months_stop(struct pg_store *store)

@@ -1,6 +1,6 @@
-/* The place of a store on PostgreSQL: a connection URL and the schema its tables are in. The schema
- * is `?schema=NAME`, or `perdura`; it becomes the search path of every connection. Whoever names a
- * search path in the URL's options himself gets that. Pure. */
+/* The place of a store on PostgreSQL: a connection URL and the schema of its tables. The schema is
+ * `?schema=NAME`, or `perdura`, and becomes the search path of every connection. A search path in
+ * the URL's options takes precedence. Pure. */
 #include "store/postgres/pg_int.h"
 #include "store/postgres/pg_check.h"
 #include "store/postgres/pg_store.h"
@@ -53,7 +53,7 @@ static void add_parameter(struct buf *out, bool *any, struct str parameter)
     *any = true;
 }
 
-/* Behind a pooler a connection is not ours: there the search path is the role's. */
+/* Behind a pooler connections are shared, so the role sets the search path. */
 static int finish(struct buf *out, bool any, struct str options, bool named, bool pooler,
                   char schema[PG_SCHEMA_BYTES], struct err *err)
 {
@@ -112,7 +112,7 @@ int pg_place_make(struct pg_conn *conn, const char *schema, struct err *err)
 
     if (!schema[0])
         return 0;
-    /* Who may not make schemas may still use one that is there. */
+    /* A role that may not create schemas may still use an existing one. */
     snprintf(text, sizeof text, "DO $$ BEGIN IF to_regnamespace('\"%s\"') IS NULL THEN "
              "CREATE SCHEMA \"%s\"; END IF; "
              "EXCEPTION WHEN duplicate_schema OR unique_violation THEN NULL; END $$", schema,

@@ -1,5 +1,5 @@
-/* What a task waits for, as a row in a small table: the ready line, a limit, its time, its holder;
- * and settled tasks by their status. A row comes and goes with the state, in the same transaction;
+/* What a task waits for, as a row in a small table: the ready line, a limit, a time, a holder; and
+ * settled tasks by status. Rows come and go with the task's state in the same transaction. The
  * changes of one batch are one statement per table and direction. */
 #include "store/postgres/pg_int.h"
 #include "store/postgres/pg_tasks.h"
@@ -46,7 +46,7 @@ static bool is_same_row(enum place place, const struct task *a, const struct tas
     }
 }
 
-/* NULL = is not there. A taken task has left the ready line already. */
+/* NULL = no row. A claimed task has left the ready line already. */
 static const struct task *row_before(enum place place, const struct task *task)
 {
     const struct task *stored = task->row.copy;
@@ -61,7 +61,7 @@ static const struct task *row_after(enum place place, const struct task *task)
     return is_in(place, task) ? task : NULL;
 }
 
-/* The rows to remove, or to add; into rows[]. */
+/* Collects the rows to remove, or to add, in rows[]. */
 static uint32_t find_changes(enum place place, bool add, struct task *const *tasks, uint32_t count,
                              const struct task **rows)
 {
@@ -151,7 +151,7 @@ static void put_rows(struct pg_params *params, enum place place, const struct ta
     put_keys(params, rows, count);
 }
 
-/* What is held of limit keys: differences, for tasks that have one. */
+/* The changes in the counts per limit key, of tasks that have one. */
 static int count_keys(struct pg_store *store, struct task *const *tasks, uint32_t count,
                       struct err *err)
 {

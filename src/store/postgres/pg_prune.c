@@ -1,12 +1,12 @@
-/* Retention: removes old events, executions and logs in small steps that never hold the writer
- * long. Tasks themselves are removed by whoever decides about them, with tasks_delete.
+/* Retention: removes old events, executions and logs in small steps that never block the writer for
+ * long. The engine decides which tasks go and removes them with tasks_delete.
  *
- * A pass walks the executions that have logs, by id, then the tasks that have any history left, by
- * key, and ends at the first task younger than both times. A step looks at many of them at once and
- * removes what it may of all; when its limit ends it within them it looks at what is left of them
- * again. History of a task that has not ended stays, so do executions under way and executions
- * whose logs are still kept. Other nodes may do the same at the same time. Whole months of it go at
- * once where nothing of them is kept (pg_partitions.c). Writer's thread only. */
+ * A pass walks the executions that have logs, by id, then the tasks that have history left, by key,
+ * and ends at the first task younger than both times. A step looks at many of them and removes what
+ * it may; if it reaches its limit, the next step looks at the rest again. It keeps the history of
+ * tasks that have not ended, open executions, and executions whose logs are still kept. Other nodes
+ * may prune at the same time. Whole months are dropped where nothing of them is kept
+ * (pg_partitions.c). Writer's thread only. */
 #include "store/log_store.h"
 #include "store/postgres/pg_keeper.h"
 #include "store/postgres/pg_history.h"
@@ -16,9 +16,9 @@
 
 struct prune {
     struct pg_store *store;
-    int64_t events_before_us; /* 0 = nothing is old enough, so below */
+    int64_t events_before_us; /* 0 = nothing is old enough, here and below */
     int64_t executions_before_us;
-    uint32_t left; /* rows that may still be removed, and looks that may still be taken */
+    uint32_t left; /* rows it may still remove, and look at */
     uint32_t removed;
 };
 
@@ -30,7 +30,8 @@ static void count_removed(struct prune *prune, int64_t rows)
     prune->left -= removed < prune->left ? removed : prune->left;
 }
 
-/* Runs a statement that removes rows; it tells how many, or is a plain delete or update. */
+/* Runs a statement that removes rows and counts them: it returns the count, or is a plain delete or
+ * update. */
 static int remove_rows(struct prune *prune, enum pg_sql_name name, struct err *err)
 {
     PGresult *result;
@@ -46,7 +47,7 @@ static int remove_rows(struct prune *prune, enum pg_sql_name name, struct err *e
 
 /* ---- logs ---- */
 
-/* The lowest id an execution that began at this time can have. */
+/* The lowest id of an execution that began at this time. */
 static struct uuid id_at(int64_t time_us)
 {
     uint64_t ms = time_us > 0 ? (uint64_t)time_us / 1000 : 0;
@@ -63,7 +64,7 @@ struct log_step {
     int64_t last_ms;
 };
 
-/* Which of the executions may lose their logs, by what their last lines and notes say. */
+/* Which of the executions may lose their logs, judging by their last lines and notes. */
 static int choose_over(struct prune *prune, const PGresult *result, int64_t before_us,
                        struct log_step *step, struct log_range **ranges, uint32_t *count,
                        struct err *err)
@@ -85,8 +86,8 @@ static int choose_over(struct prune *prune, const PGresult *result, int64_t befo
     return 0;
 }
 
-/* Removes their first lines, as far as the limit goes; where those are not what was written all
- * of the execution stay. */
+/* Removes their first lines, up to the limit. If those are not what was written, all lines of the
+ * execution stay. */
 static int remove_over(struct prune *prune, const struct log_range *ranges, uint32_t count,
                        struct err *err)
 {
@@ -116,8 +117,7 @@ static int remove_over(struct prune *prune, const struct log_range *ranges, uint
     return 0;
 }
 
-/* Looks at the next executions and removes the logs of those that are over, as far as the limit
- * goes. */
+/* Looks at the next executions and removes logs that are past retention, up to the limit. */
 static int prune_next_logs(struct prune *prune, int64_t from_ms, int64_t before_us,
                            struct log_step *step, struct err *err)
 {
@@ -137,8 +137,8 @@ static int prune_next_logs(struct prune *prune, int64_t from_ms, int64_t before_
     return rc == 0 && count > 0 ? remove_over(prune, ranges, count, err) : rc;
 }
 
-/* Oldest executions first, each from its first line on. *cursor_ms: the time to go on from, 0 when
- * all were seen. */
+/* Oldest executions first, each from its first line. *cursor_ms: the time to continue from, 0 at
+ * the end. */
 static int prune_logs(struct prune *prune, int64_t before_us, int64_t *cursor_ms, struct err *err)
 {
     const int64_t start_ms = *cursor_ms;
@@ -151,7 +151,7 @@ static int prune_logs(struct prune *prune, int64_t before_us, int64_t *cursor_ms
     else
         *cursor_ms = prune->left > 0 ? step.last_ms : step.first_ms;
     if (*cursor_ms == start_ms && start_ms > 0 && prune->removed == 0)
-        ++*cursor_ms; /* a whole step of runs under way that began in one millisecond */
+        ++*cursor_ms; /* a whole step of open runs that began in one millisecond */
     return 0;
 }
 
@@ -165,7 +165,7 @@ static void put_keys(struct pg_params *params, const int64_t *keys, uint32_t cou
     array_end(params);
 }
 
-/* The first event goes first: verify takes a task that has it for whole. */
+/* Removes the first event first: verify treats a task that still has it as complete. */
 static int prune_history(struct prune *prune, const int64_t *keys, uint32_t count, struct err *err)
 {
     struct pg_params *params = &prune->store->conn.params;
@@ -188,8 +188,7 @@ static int prune_history(struct prune *prune, const int64_t *keys, uint32_t coun
     return remove_rows(prune, PGSQL_prune_executions, err);
 }
 
-/* The ended ones among the tasks from *cursor on; *cursor then is behind those looked at, 0 when
- * there are no more. */
+/* The ended tasks from *cursor on. *cursor moves past those looked at; 0 when there are no more. */
 static int find_ended(struct prune *prune, int64_t *cursor, int64_t **keys, uint32_t *count,
                       struct err *err)
 {
@@ -233,13 +232,13 @@ static int prune_tasks(struct prune *prune, int64_t *cursor, struct err *err)
     if (count > 0 && prune_history(prune, keys, count, err) < 0)
         return -(int)err->code;
     if (prune->left > 0)
-        *cursor = next; /* else again from the same: the limit ended the step within them */
+        *cursor = next; /* else the next step starts here: this one reached its limit */
     else if (count > 0)
         *cursor = keys[0];
     return 0;
 }
 
-/* A time that nothing is older than is none: there is no such time in the database. */
+/* A time before all rows becomes none: the database has no such time. */
 static int64_t time_or_none(int64_t time_us)
 {
     return time_us > 0 ? time_us : 0;
@@ -256,8 +255,8 @@ static void tidy_months(const struct prune *prune)
         months_pass(prune->store, &work);
 }
 
-/* *cursor below 0: minus the time in milliseconds up to which the logs are done; above: the next
- * task key to look at. */
+/* *cursor below 0: minus the time in milliseconds up to which logs are done. Above: the next task
+ * key. */
 int pg_history_prune(struct store *base, int64_t events_before_us, int64_t executions_before_us,
                      int64_t logs_before_us, uint32_t limit, int64_t *cursor, uint32_t *removed,
                      struct err *err)

@@ -1,6 +1,7 @@
-/* Readers: their connection, the room for an answer, and one task. A reader has a connection of its
- * own that cannot write, sees committed states only, and gives up after a few seconds, so that no
- * request can hold a snapshot (and with it the work of vacuum) for long. One reader per thread. */
+/* Readers: their connection, the space for an answer, and one task. A reader has its own
+ * connection, which cannot write and sees committed states only. It gives up after a few seconds,
+ * so that no request can hold a snapshot (and so hold back vacuum) for long. One reader per
+ * thread. */
 #include "store/postgres/pg_read.h"
 #include "store/postgres/pg_cursor.h"
 
@@ -8,10 +9,10 @@
 
 #include <stdlib.h>
 
-#define ROW_SLACK_BYTES 2048 /* alignment of some 30 texts, and a block's head */
+#define ROW_SLACK_BYTES 2048 /* alignment of some 30 texts, and a block's header */
 
-/* The time limit; and pages come in the order of an index, not of the heap. Plans are made for
- * every question: one that was made when a table was empty would scan it when it no longer is. */
+/* The time limit. Pages come in index order, not heap order. Every query is planned again: a plan
+ * made when a table was empty would scan it after it has grown. */
 static const char reader_settings[] =
     "SET statement_timeout = '5s'; SET default_transaction_read_only = on;"
     "SET enable_bitmapscan = off; SET max_parallel_workers_per_gather = 0;"
@@ -95,13 +96,13 @@ int pg_reader_end(struct store_reader *reader, int rc, struct err *err)
     return rc;
 }
 
-/* A connection that could not even be opened is not tried a second time. */
+/* If the connection cannot even be opened, it is not retried. */
 bool reader_again(const struct store_reader *reader, int rc, int *turns)
 {
     return rc < 0 && reader->conn.lost && reader->conn.pg && (*turns)++ == 0;
 }
 
-/* The parameters stay the caller's, who may need them once more. */
+/* The parameters stay with the caller, who may need them for a retry. */
 static int query_with(struct pg_conn *conn, const struct pg_params *params,
                       const struct pg_statement *statement, PGresult **result, struct err *err)
 {
@@ -177,7 +178,7 @@ int pg_reader_row_fits(const PGresult *result, int row, const struct arena *aren
 
 /* ---- a task ---- */
 
-/* While a task is held and its holder lists it, the holder's lease counts if it is the later. */
+/* While the holder of a task lists it, the later of the holder's lease and the task's counts. */
 static void join_lease(struct task *task, int64_t worker_until_us)
 {
     if (task->lease.held && !task->lease.unlisted && worker_until_us > task->lease.until_us)

@@ -1,19 +1,18 @@
-/* A reader: a connection of its own that cannot write and gives up after a few seconds; shared by
- * the files that read. Nothing here looks at the writer's memory. Each reader belongs to one
- * thread. */
+/* A reader: a connection that cannot write and gives up after a few seconds; shared by the files
+ * that read. Nothing here uses the writer's memory. Each reader belongs to one thread. */
 #ifndef STORE_POSTGRES_PG_READ_H
 #define STORE_POSTGRES_PG_READ_H
 
 #include "store/postgres/pg_int.h"
 
-/* How the list of tasks can be found; each is a statement made on first use. */
+/* The ways to find a list of tasks; each is a statement built on first use. */
 enum list_way {
     WAY_KEY, /* all tasks, in order */
     WAY_LANES,
     WAY_SETTLED,
     WAY_HELD,
     WAY_PENDING,
-    WAY_DELAYED, /* the counts choose between those up to here, a filter decides those below */
+    WAY_DELAYED, /* counts choose among those up to here; a filter decides the rest */
     WAY_EXTERNAL,
     WAY_PARENT,
     WAY_CONTEXT,
@@ -32,23 +31,23 @@ struct pg_reader {
     char *lists[2][WAY_COUNT]; /* texts: newest first, oldest first */
 };
 
-/* One statement in a transaction of its own; parameters are in reader->conn.params. A connection
- * that was lost is opened again, once. *result is the caller's to clear. */
+/* Runs one statement in its own transaction, with the parameters in reader->conn.params. Opens a
+ * lost connection again, once. The caller clears *result. */
 int reader_query(struct store_reader *reader, const struct pg_statement *statement,
                  PGresult **result, struct err *err);
 
-/* Several statements: begin, conn_query as often as wanted, end (with what came of it); all over
- * again while reader_again says so (*turns is 0 at first). */
+/* Several statements: begin, conn_query as often as needed, end (with the result). Repeat all of it
+ * while reader_again returns true (*turns is 0 at first). */
 int pg_reader_begin(struct store_reader *reader, struct err *err);
 int pg_reader_end(struct store_reader *reader, int rc, struct err *err);
 bool reader_again(const struct store_reader *reader, int rc, int *turns);
 
-/* rc, or -ERR_MEMORY when a part of the answer found no room. */
+/* rc, or -ERR_MEMORY when part of the answer did not fit. */
 int pg_reader_whole(const struct arena *arena, int rc, struct err *err);
-/* Bytes of text that the arena has room for. A statement that gets this as a parameter gives a row
- * whose first column is NULL in place of one that is too much, so that it is never sent. */
+/* How many bytes of text fit into the arena. A statement that gets this as a parameter returns a
+ * row whose first column is NULL instead of one that is too large, which is then never sent. */
 int64_t reader_room(const struct arena *arena);
-/* -ERR_TOO_LARGE when the row is such a one or does not fit what the arena has left. */
+/* -ERR_TOO_LARGE for such a row, or one that does not fit into the rest of the arena. */
 int pg_reader_row_fits(const PGresult *result, int row, const struct arena *arena, struct err *err);
 /* A row of read_task or of the list. */
 void reader_task_from_row(const PGresult *result, int row, struct arena *arena,

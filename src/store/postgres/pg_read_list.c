@@ -1,15 +1,15 @@
 /* The list of tasks: any combination of filters, newest or oldest first. The way that looks at the
- * fewest rows drives (an index of a filter's own, or what the counts say is the shortest), every
- * other filter is a condition. The way decides the cost only: every way with its conditions finds
- * the same tasks. Keys are found and tasks are read by one statement. One reader per thread. */
+ * fewest rows drives the query (the index of a filter, or the shortest line by the counts); every
+ * other filter is a condition. The way affects only the cost: each finds the same tasks. One
+ * statement finds the keys and reads the tasks. One reader per thread. */
 #include "store/postgres/pg_read.h"
 
 #include "core/bounds.h"
 
 #define LIST_TEXT_BYTES_MAX 32768
 #define KEY_END (INT64_C(1) << 40) /* ids carry 40 bits of key */
-/* Times decide, keys only narrow: nodes take keys by the block, so that the key of a task may be
- * older than its time, by PG_KEY_AGE_US and what their clocks differ. */
+/* Times decide; keys only narrow the search. Nodes take keys in blocks, so a task's key may be
+ * older than its time by PG_KEY_AGE_US plus the difference of the nodes' clocks. */
 #define CREATED_MARGIN_US (PG_KEY_AGE_US + 50 * INT64_C(1000000))
 
 struct list {
@@ -23,7 +23,7 @@ struct list {
 
 /* Counts from lane_counts that choose the way. */
 struct list_counts {
-    int64_t lanes;     /* that fit the filter and hold tasks of the status */
+    int64_t lanes;     /* lanes that fit the filter and hold tasks of the status */
     int64_t matching;  /* tasks of these lanes and of the status */
     int64_t in_lanes;  /* tasks of these lanes, any status */
     int64_t in_status; /* tasks of the status, any lane */
@@ -61,7 +61,7 @@ static void write_with(struct buf *out, const char *text, const char *mark, stru
     buf_text(out, at + strlen(mark));
 }
 
-/* Every order of the texts is newest first; here it becomes the other one. */
+/* The texts sort newest first; this reverses every order. */
 static void turn_round(struct buf *text)
 {
     static const char newest[] = " DESC", oldest[] = " ASC ";
@@ -97,7 +97,7 @@ static int make_text(const struct pg_sql *sql, const struct list *list, char **t
 
 /* ---- choosing the way ---- */
 
-/* A filter that has an index of its own, the usually rarer ones first; WAY_COUNT when none is. */
+/* The filter's index to use, the usually rarest first; WAY_COUNT if none applies. */
 static enum list_way way_of_filter(const struct task_filter *filter)
 {
     if (filter->external_id.data)
@@ -141,7 +141,7 @@ static int count_lanes(const struct list *list, struct list_counts *counts, stru
     return 0;
 }
 
-/* Rows one looks at among `rows`, of which `matching` fit, until `wanted` are found. */
+/* How many of `rows` rows, `matching` of which fit, must be read to find `wanted`. */
 static double rows_until(int64_t rows, int64_t matching, double wanted)
 {
     double looks = (double)rows * wanted / (double)(matching > 0 ? matching : 1);
@@ -163,7 +163,7 @@ static enum list_way way_of_counts(const struct list *list, const struct list_co
     switch (list->filter->status) {
     case STATUS_NONE:
         break;
-    case STATUS_PENDING: /* every key is fetched and sorted, so it counts twice */
+    case STATUS_PENDING: /* fetches and sorts every key, so it counts twice */
         costs[WAY_PENDING] = 2 * (double)counts->in_status;
         break;
     case STATUS_DELAYED:
@@ -173,7 +173,7 @@ static enum list_way way_of_counts(const struct list *list, const struct list_co
     case STATUS_RUNNING:
         costs[WAY_HELD] = (double)counts->in_status;
         break;
-    default: /* settled tasks are old: all others may be newer, and a walk would pass by them */
+    default: /* settled tasks are old: a walk would pass all newer tasks first */
         costs[WAY_SETTLED] = rows_until(counts->in_status, counts->matching, limit);
         costs[WAY_KEY] += (double)(counts->all - counts->in_status);
         costs[WAY_LANES] += (double)(counts->in_lanes - counts->matching);
@@ -184,7 +184,7 @@ static enum list_way way_of_counts(const struct list *list, const struct list_co
     return best;
 }
 
-/* *empty: the counts say already that nothing fits. */
+/* *empty: the counts already show that nothing fits. */
 static int choose_way(struct list *list, bool *empty, struct err *err)
 {
     struct list_counts counts = {0};
@@ -201,7 +201,7 @@ static int choose_way(struct list *list, bool *empty, struct err *err)
 
 /* ---- narrowing by time ---- */
 
-/* The first key from which on every task was created at or after the time. */
+/* The first key such that it and all later tasks were created at or after the time. */
 static int key_at(struct store_reader *reader, int64_t time_us, int64_t *key, struct err *err)
 {
     PGresult *result;
@@ -239,8 +239,8 @@ static int narrow_keys(struct list *list, struct err *err)
 
 /* ---- asking ---- */
 
-/* Whether a row must be looked at for more than its status: some filter is not what the way itself
- * goes by. */
+/* Must rows be read for more than their status? (Is there a filter that the way itself does not
+ * cover?) */
 static bool looks_further(const struct list *list)
 {
     const struct task_filter *filter = list->filter;
@@ -257,7 +257,7 @@ static bool looks_further(const struct list *list)
     return in_lane || columns > (list->way > WAY_DELAYED);
 }
 
-/* In the order that sql/read.sql tells. */
+/* In the order given in sql/read.sql. */
 static void put_filter(const struct list *list, int64_t room)
 {
     const struct task_filter *filter = list->filter;

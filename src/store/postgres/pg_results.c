@@ -1,5 +1,5 @@
-/* Results of tasks: gathered until somebody could look at them in the same transaction, or until it
- * ends, and then written by one statement. Thousands may come in one report. */
+/* Results of tasks: gathered and written by one statement, at the end of the transaction or before
+ * something in it reads results. One report may carry thousands. */
 #include "store/postgres/pg_int.h"
 #include "store/postgres/pg_history.h"
 

@@ -190,7 +190,7 @@ static void write_insert(struct buf *out, const struct pg_table *table, pg_mask 
     write_unnest(out, table, mask);
 }
 
-/* Raises unless every row was there as it was seen. */
+/* Raises unless every row was still as it had been read. */
 static void write_update(struct buf *out, const struct pg_table *table, pg_mask mask)
 {
     bool first = true;

@@ -1,7 +1,7 @@
-/* Rows as tables of columns: name, kind and where the value lies in the struct. From these come the
- * statements that insert, change and select many rows at once, and the code that fills them. A
- * column holds NULL where the struct holds its default, so that what most tasks leave empty costs
- * nothing; a statement names only the columns that some row of the batch needs. */
+/* Rows as tables of columns: name, kind and offset in the struct. From these come the statements
+ * that insert, change and select many rows at once, and the code that fills them. A column holds
+ * NULL where the struct holds its default, so unused columns cost nothing; a statement names only
+ * the columns that some row of the batch needs. */
 #ifndef STORE_POSTGRES_PG_ROWS_H
 #define STORE_POSTGRES_PG_ROWS_H
 
@@ -15,7 +15,7 @@ struct pg_table {
     const struct field *columns;
     uint32_t count;         /* at most 64 */
     uint32_t keys;          /* the first of them are the key */
-    const char *guard;      /* a column that must be as it was, and grows; NULL = none */
+    const char *guard;      /* a column that must be unchanged and then grows; NULL = none */
 };
 
 extern const struct pg_table pg_specs;      /* struct task */
@@ -24,7 +24,7 @@ extern const struct pg_table pg_executions; /* struct execution */
 
 typedef uint64_t pg_mask; /* of columns */
 
-/* Columns that some row does not leave empty; and those in which two states differ. */
+/* The columns that some row fills; and those in which two states differ. */
 pg_mask rows_used(const struct pg_table *table, const void *const *rows, uint32_t count);
 pg_mask row_differs(const struct pg_table *table, const void *a, const void *b);
 
@@ -32,7 +32,7 @@ pg_mask row_differs(const struct pg_table *table, const void *a, const void *b);
 void rows_put(struct pg_params *params, const struct pg_table *table, pg_mask mask,
               const void *const *rows, uint32_t count);
 
-/* The texts of statements, made once per mask and kept. */
+/* The texts of statements, built once per mask and kept. */
 struct pg_texts {
     struct map made;
 };

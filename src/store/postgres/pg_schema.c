@@ -1,12 +1,11 @@
-/* Is the schema of the store the one that our migrations make? An owner of the database can put a
- * trigger, a rule or a policy on a table of ours, or a function beside ours that is taken instead:
- * such a store is refused (F-J5). sql/schema.sql lists the parts, schema.txt has those of a store
- * that is just made (tools/schema_lists.py). Beside ours there may be tables and views of others,
- * but no function or operator, and nothing that belongs to a table of ours. Looked at when the
- * store is opened, and by every writer with each new connection and every ten seconds, before a
- * transaction: code of others that ran in a session can leave something behind in it, such as a
- * search path (which every transaction sets again) or a statement under a name of ours. Writer's
- * thread. */
+/* Checks that the schema of the store is the one our migrations make. An owner of the database
+ * could add a trigger, rule or policy to our tables, or a function that shadows ours: such a store
+ * is refused (F-J5). sql/schema.sql lists the parts; schema.txt has the parts of a new store
+ * (tools/schema_lists.py). Foreign tables and views may live beside ours, but no function or
+ * operator, and nothing attached to our tables. Checked at the open, and by every writer with each
+ * new connection and every ten seconds before a transaction: foreign code that ran in a session can
+ * leave something behind, such as a search path (which every transaction sets again) or a prepared
+ * statement under one of our names. Writer's thread. */
 #include "store/postgres/pg_int.h"
 #include "store/postgres/pg_check.h"
 
@@ -31,7 +30,7 @@ static struct str take_field(struct str *text, char end)
     return field;
 }
 
-/* The next line of the list; false at its end. */
+/* The next line of the list; false at the end. */
 static bool next_expected(struct str *list, struct part *part)
 {
     struct str line;
@@ -61,7 +60,7 @@ static int order(const struct part *a, const struct part *b)
     return by != 0 ? by : str_compare(a->owner, b->owner);
 }
 
-/* Is it of a table of ours, or of none? */
+/* Does it belong to one of our tables, or to none? */
 static bool concerns_us(struct str list, const struct part *found)
 {
     struct part ours;
@@ -74,7 +73,7 @@ static bool concerns_us(struct str list, const struct part *found)
     return false;
 }
 
-/* What a view shows is compared only where the database writes it as ours did. */
+/* A view's definition is compared only where the database prints it as ours does. */
 static bool differs(const struct part *ours, const struct part *found)
 {
     return !str_eq(ours->made, found->made) &&
@@ -93,7 +92,7 @@ static int refuse(const struct part *part, const char *what, const char *then, s
                          belongs ? part->owner.data : "", what, then);
 }
 
-/* A foreign key is named where nothing else is: it may be one of ours, whose table got a
+/* Names a foreign key only if there is nothing else: it may be ours, on a table that got a
  * trigger. */
 static int compare(struct str list, const PGresult *result, struct err *err)
 {
@@ -129,7 +128,7 @@ static int allow_plans(struct pg_store *store, const char *allow, struct err *er
     return pg_send(store, PGSQL_schema_settings, err);
 }
 
-/* Behind a pooler the session is others' as well, and nothing of ours is prepared. */
+/* Behind a pooler other clients share the session, and we prepare nothing. */
 static int look_at_session(struct pg_store *store, struct err *err)
 {
     struct part part = {.kind = STR("prepared statement")};
@@ -166,7 +165,7 @@ static int look(struct pg_store *store, struct err *err)
     return rc == 0 ? look_at_session(store, err) : rc;
 }
 
-/* Triggers on tables of others go with these. */
+/* This includes triggers on tables that are not ours. */
 static bool is_other(struct str list, const struct part *found)
 {
     return str_is(found->kind, "table") || str_is(found->kind, "view") ||
@@ -259,7 +258,7 @@ int pg_schema_follow(struct pg_store *store, struct err *err)
         store->schema_at_us = now_us + LOOK_US;
         return 0;
     }
-    if (err->code == ERR_CONFLICT) /* nothing is done through a schema that is not ours */
+    if (err->code == ERR_CONFLICT) /* never write through a schema that is not ours */
         err_set(err, ERR_STORAGE, "the tables of the store were changed, removed or replaced while "
                 "in use: %.400s", err->text);
     return -(int)err->code;

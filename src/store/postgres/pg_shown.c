@@ -1,6 +1,6 @@
-/* A connection URL as it may be shown: taken apart by libpq itself, as it would connect, and built
- * again from the parts that say where. However a password is written (twice, percent-encoded, as a
- * parameter), it is not among them. Pure. */
+/* A connection URL without its password. libpq parses it, as it would to connect, and it is rebuilt
+ * from the parts that say where. However the password is written (twice, percent-encoded, as a
+ * parameter), it is left out. Pure. */
 #include "store/postgres/pg_int.h"
 #include "store/postgres/pg_store.h"
 
@@ -57,7 +57,7 @@ static const char *part_of(const PQconninfoOption *parts, const char *name)
     return NULL;
 }
 
-/* A password with '@', ':' or '/' in it, not encoded, ends up among these. */
+/* An unencoded password with '@', ':' or '/' ends up in these. */
 static bool is_clear(const PQconninfoOption *parts)
 {
     const char *host = part_of(parts, "host");
@@ -68,7 +68,7 @@ static bool is_clear(const PQconninfoOption *parts)
     return !host || host[0] == '/' || !strpbrk(host, "@?");
 }
 
-/* host1:port1,host2:port2; one port may stand for all. */
+/* host1:port1,host2:port2; one port may serve all hosts. */
 static void write_hosts(struct buf *out, const char *hosts, const char *ports)
 {
     while (hosts) {
@@ -109,7 +109,7 @@ void pg_shown(struct str where, char *out, size_t cap)
     buf_deinit(&text);
 }
 
-/* Before libpq says it, which quotes what it does not understand. */
+/* Checked before libpq, whose message would quote what it does not understand. */
 int pg_url_check(struct str where, struct err *err)
 {
     struct str schema;

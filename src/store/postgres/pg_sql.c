@@ -14,8 +14,8 @@ static const char *const names[PGSQL_COUNT] = {
 #undef X
 };
 
-/* @state@, @spec@ and @lean@ (no payload) stand for columns (aliases s and p); the row layer knows
- * the rest. */
+/* @state@, @spec@ and @lean@ (without the payload) stand for columns (aliases s and p); the row
+ * layer resolves the other tokens. */
 static void write_token(struct buf *out, struct str token)
 {
     if (str_is(token, "state")) {

@@ -1,4 +1,5 @@
-/* The statements of sql/, by name: declared here once, their text is in sql/NAME-OF-TABLE.sql. */
+/* The statements of sql/ by name: each is declared here once; its text is in
+ * sql/NAME-OF-TABLE.sql. */
 #ifndef STORE_POSTGRES_PG_SQL_H
 #define STORE_POSTGRES_PG_SQL_H
 
@@ -35,7 +36,7 @@
     PG_COPY_STATEMENTS(X) PG_PARTITION_STATEMENTS(X) \
     PG_LOG_STATEMENTS(X)
 
-/* Those of the row layer come first, as in enum rows_statement. */
+/* The row layer's come first, as in enum rows_statement. */
 enum pg_sql_name {
 #define X(name) PGSQL_##name,
     ROWS_STATEMENTS(X) PG_STATEMENTS(X)
@@ -44,7 +45,7 @@ enum pg_sql_name {
 };
 
 struct pg_sql {
-    struct pg_statement statements[PGSQL_COUNT]; /* texts are its own */
+    struct pg_statement statements[PGSQL_COUNT]; /* it owns the texts */
 };
 
 int sql_load(struct pg_sql *sql, struct err *err);

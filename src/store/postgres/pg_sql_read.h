@@ -1,5 +1,5 @@
-/* Names of the statements in sql/read.sql. Those that begin with list_by_ are parts: each is put
- * into list_tasks, which makes the statement of one way to find tasks. */
+/* Names of the statements in sql/read.sql. Those that begin with list_by_ are parts: put into
+ * list_tasks, each makes the statement of one way to find tasks. */
 #ifndef STORE_POSTGRES_PG_SQL_READ_H
 #define STORE_POSTGRES_PG_SQL_READ_H
 

@@ -1,4 +1,4 @@
-/* The door of the PostgreSQL store: what the store's opener names. Places are connection URLs. */
+/* The entry to the PostgreSQL store, for store_open.c. Places are connection URLs. */
 #ifndef STORE_POSTGRES_PG_STORE_H
 #define STORE_POSTGRES_PG_STORE_H
 

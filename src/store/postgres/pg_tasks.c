@@ -1,5 +1,6 @@
-/* Tasks as rows, many at a time: insert, save where the row is still what was seen, load by key,
- * delete with all they left. Writes are sent ahead; what they find wrong is told at the commit. */
+/* Tasks as rows, many at a time: insert, save if the row is still the one that was read, load by
+ * key, delete with everything they left. Writes are sent ahead; the commit reports their
+ * failures. */
 #include "store/postgres/pg_int.h"
 #include "store/postgres/pg_history.h"
 #include "store/postgres/pg_tasks.h"
@@ -22,7 +23,7 @@ static bool has_data(const struct task *task)
 
 /* ---- what is stored ---- */
 
-/* The row as it now is, for the next save of the same transaction or of a later one. */
+/* The row as it is now, for the next save in this or a later transaction. */
 int pg_task_remember(struct pg_store *store, struct task *task, struct arena *arena,
                      struct err *err)
 {
@@ -98,12 +99,12 @@ static enum pg_sql_name load_statement(unsigned parts)
     return parts & LOAD_SPEC ? PGSQL_tasks_lean : PGSQL_tasks_state;
 }
 
-/* Rows come in any order, each once; an id may be asked for twice, then each place gets its own. */
+/* Rows come in any order, each once; if an id was asked for twice, each place gets its own copy. */
 static int hand_out(struct pg_store *store, const PGresult *result, const struct uuid *ids,
                     uint32_t count, unsigned parts, struct arena *arena, struct task **tasks,
                     struct err *err)
 {
-    struct map rows = MAP_INIT; /* by the id's bytes in the result: the row's number, from 1 */
+    struct map rows = MAP_INIT; /* the id's bytes in the result: the row's number, from 1 */
     int column = (int)pg_column_of(&pg_states, "id");
     int rc = 0;
 
@@ -176,7 +177,7 @@ static int write_data(struct pg_store *store, struct task *const *tasks, uint32_
     return pg_send(store, PGSQL_data_delete, err);
 }
 
-/* One row per tag; tags was checked to be an array of short strings. */
+/* One row per tag; `tags` has been checked to be an array of short strings. */
 static int write_tags(struct pg_store *store, const struct task *task, struct err *err)
 {
     struct arena arena = ARENA_INIT(64 * 1024);
@@ -252,7 +253,7 @@ int pg_tasks_insert(struct store *base, struct task *const *tasks, uint32_t coun
 
 /* ---- save ---- */
 
-/* A task that was loaded by an earlier transaction: what is stored must be looked at again. */
+/* A task loaded by an earlier transaction: the stored row must be checked again. */
 static int look_again(struct pg_store *store, struct task *task, struct err *err)
 {
     struct task *found = NULL;
@@ -274,7 +275,7 @@ static int compare_keys(const void *a, const void *b)
     return ((*left)->key > (*right)->key) - ((*left)->key < (*right)->key);
 }
 
-/* In the order of their keys: two that change the same tasks do not lock each other out. */
+/* In the order of their keys, so that two nodes that change the same tasks cannot deadlock. */
 static int update_rows(struct pg_store *store, struct task **tasks, uint32_t count,
                        struct err *err)
 {
@@ -284,7 +285,7 @@ static int update_rows(struct pg_store *store, struct task **tasks, uint32_t cou
 
     for (uint32_t i = 0; i < count; i++)
         mask |= row_differs(&pg_states, tasks[i], tasks[i]->row.copy);
-    mask |= KEY_BIT | REV_BIT; /* also where nothing differs: who saves relies on what he saw */
+    mask |= KEY_BIT | REV_BIT; /* even if nothing differs: the caller relies on what it read */
     TRY(texts_update(&store->texts, &pg_states, mask, &statement, err));
     rows_put(&store->conn.params, &pg_states, mask, rows, count);
     for (uint32_t i = 0; i < count; i++)
@@ -331,7 +332,7 @@ int pg_tasks_save(struct store *base, struct task *const *tasks, uint32_t count,
 
 /* ---- delete ---- */
 
-/* Only tasks of jobs have any. */
+/* Only tasks of jobs have one. */
 static int delete_runs(struct pg_store *store, struct task *const *tasks, uint32_t count,
                        struct err *err)
 {
@@ -352,7 +353,8 @@ static int delete_runs(struct pg_store *store, struct task *const *tasks, uint32
     return 0;
 }
 
-/* Executions whose logs may go; others that are the task's by now stay, for verify to name. */
+/* Executions whose logs may be removed. Others that belong to the task by now stay, for verify to
+ * report. */
 static void put_checked(struct pg_params *params, const struct log_checked *checked)
 {
     const struct uuid *id;

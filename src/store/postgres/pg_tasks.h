@@ -13,7 +13,7 @@ int pg_tasks_delete(struct store *, struct task *const *, uint32_t, struct err *
 /* One task of a result whose columns are @state@ and, with LOAD_SPEC, @spec@ or @lean@. */
 int pg_task_from_row(struct pg_store *store, const PGresult *result, int row, unsigned parts,
                      struct arena *arena, struct task **task, struct err *err);
-/* Takes the task for what is stored; for those that were not read from the table just now. */
+/* Treats the task as what is stored, although it was not just read from the table. */
 int pg_task_remember(struct pg_store *store, struct task *task, struct arena *arena,
                      struct err *err);
 /* pg_keys.c */

@@ -1,14 +1,14 @@
-/* After every connection that is made anew: is this still the database that was left? A standby
- * that was promoted, or a restored backup, goes on from an older state, on another timeline. What
- * this process knows of the future that never was (keys, lanes, its mark) is forgotten here, and
- * leases given out in it are void (F-E5). Writer's thread only, outside of transactions. */
+/* Runs after every reconnect: is this still the same database? A promoted standby or a restored
+ * backup continues from an older state on another timeline. Then this drops what the process knows
+ * from the lost future (keys, lanes, its mark) and voids leases given out in it (F-E5). Writer's
+ * thread only, outside of transactions. */
 #include "store/postgres/pg_int.h"
 #include "store/postgres/pg_check.h"
 #include "store/postgres/pg_tasks.h"
 
 #include <stdio.h>
 
-/* The first node that sees another timeline makes the new epoch; the others find it made. */
+/* The first node to see another timeline starts a new epoch; the others find it. */
 static int note_timeline(struct pg_store *store, struct str timeline, struct err *err)
 {
     struct pg_params *params = &store->conn.params;
@@ -30,7 +30,7 @@ static int standby_refused(struct err *err)
                    "when it was promoted");
 }
 
-/* The mark is made again: the other past may lack the last ones, or all of them. */
+/* Rewrites the mark, because the other timeline may lack the last ones or all. */
 static int enter_timeline(struct pg_store *store, struct str timeline, struct err *err)
 {
     bool other = store->commits.timeline[0] && !str_is(timeline, store->commits.timeline);
@@ -44,7 +44,7 @@ static int enter_timeline(struct pg_store *store, struct str timeline, struct er
     if (other)
         pg_held_forget(store);
     if ((store->keeper || store->first) && note_timeline(store, timeline, err) < 0)
-        return -(int)err->code; /* whoever only looks or copies notes nothing */
+        return -(int)err->code; /* stores opened only to read or copy note nothing */
     TRY(conn_commit(&store->conn, err));
     snprintf(store->commits.timeline, sizeof store->commits.timeline, STR_FMT, STR_ARG(timeline));
     return 0;
@@ -76,7 +76,7 @@ int timeline_follow(struct pg_store *store, struct err *err)
     conn_rollback(&store->conn);
     if (err->code != ERR_INTERNAL && err->code != ERR_FORBIDDEN)
         return -(int)err->code;
-    /* Some services hide their log: they are served without this. */
+    /* Some services hide the timeline: the store is served without this check. */
     LOG(store->log, LOG_WARN, "store.timeline_unknown", KC("reason", err->text));
     *err = (struct err){0};
     return 0;

@@ -1,6 +1,6 @@
-/* Idempotency keys, input hashes and outside ids: reserved by an insert that gives way, so that of
- * two nodes that want the same at the same moment one waits for the other's commit and then finds
- * it taken. */
+/* Idempotency keys, input hashes and outside ids: reserved with INSERT … ON CONFLICT, so that of
+ * two nodes that want the same key at once, one waits for the other's commit and then finds it
+ * taken. */
 #include "store/postgres/pg_int.h"
 #include "store/postgres/pg_tasks.h"
 #include "store/rows/rows_uniques.h"
@@ -34,13 +34,13 @@ static void put_tasks(struct pg_params *params, const struct unique *uniques, ui
     array_end(params);
 }
 
-/* Marks those that were free by a nil owner and a flag in `reserved`; how many there are. */
+/* Marks free keys with a nil owner and a flag in `reserved`; returns how many. */
 static uint32_t note_reserved(const PGresult *result, struct unique *uniques, uint32_t count,
                               bool *reserved)
 {
     uint32_t at = 0;
 
-    for (int row = 0; row < PQntuples(result); row++) { /* in the order of the wishes */
+    for (int row = 0; row < PQntuples(result); row++) { /* in the order of the request */
         while (at < count && (uniques[at].task_key != get_int(result, row, 0, 0) ||
                               !str_is(view_text(result, row, 1),
                                       unique_kind_word((int)uniques[at].kind)) ||

@@ -1,7 +1,7 @@
-/* Compares the store with itself: each check is a statement of sql/verify.sql that gives one line
- * per finding; then the sums of payloads and results and the hashes of checkpoints, which are made
- * again here, some at a time. Only reads; one snapshot, whatever other nodes write meanwhile. Then
- * the indexes are looked into (pg_check.c). */
+/* Checks the store against itself. Each check is a statement of sql/verify.sql that returns one
+ * line per finding. Then it recomputes the sums of payloads and results and the hashes of
+ * checkpoints in chunks. Only reads, in one snapshot whatever other nodes write meanwhile. Last it
+ * checks the indexes (pg_check.c). */
 #include "store/postgres/pg_int.h"
 #include "store/postgres/pg_check.h"
 
@@ -10,10 +10,10 @@
 
 #include <stdio.h>
 
-#define LINES_MAX 100 /* per check: whoever sees a hundred knows enough */
+#define LINES_MAX 100 /* per check: a hundred findings are enough to act on */
 #define LINE_BYTES 512
 #define CHUNK_ROWS 1000
-#define CHUNK_BYTES (16 * 1024 * 1024) /* and one row more, of 3 MiB at most */
+#define CHUNK_BYTES (16 * 1024 * 1024) /* plus one row, of 3 MiB at most */
 
 struct verify {
     struct pg_store *store;
@@ -21,7 +21,7 @@ struct verify {
     void *ctx;
     int64_t findings;
     int64_t findings_before; /* when the current check began */
-    bool enough;             /* the current check has told enough */
+    bool enough;             /* the current check has reported enough */
 };
 
 static const enum pg_sql_name checks[] = {
@@ -76,7 +76,7 @@ static int run_check(struct verify *verify, enum pg_sql_name name, struct err *e
 
 /* ---- sums and hashes ---- */
 
-/* Columns: what the next chunk begins behind, the task's name, the text, its sum. */
+/* Columns: where the next chunk begins, the task's name, the text, its sum. */
 static void compare_sums(struct verify *verify, const PGresult *result, const char *what)
 {
     char line[LINE_BYTES];
@@ -217,7 +217,8 @@ static void tell_of_index(void *ctx, const char *line)
     tell(ctx, line);
 }
 
-/* As conn_begin, but the level must be said before the first statement, also behind a pooler. */
+/* Like conn_begin, but sets the isolation level before the first statement, also behind a
+ * pooler. */
 int pg_begin_snapshot(struct pg_store *store, struct err *err)
 {
     struct pg_conn *conn = &store->conn;
@@ -230,7 +231,7 @@ int pg_begin_snapshot(struct pg_store *store, struct err *err)
     return pg_send(store, PGSQL_verify_hold, err);
 }
 
-/* Runs in one snapshot unless it is called within a transaction. */
+/* Runs in one snapshot, unless called within a transaction. */
 int pg_verify(struct store *base, void (*tell_line)(void *ctx, const char *line), void *ctx,
               int64_t *findings, struct err *err)
 {
@@ -253,8 +254,8 @@ int pg_verify(struct store *base, void (*tell_line)(void *ctx, const char *line)
     return rc;
 }
 
-/* One file of a database that others write to would be one more copy that nobody can restore from
- * without the database's own tools. */
+/* Not offered: a file copy of a shared database would be one that only the database's own tools
+ * could restore. */
 int pg_backup(struct store_reader *reader, const char *path,
               void (*progress)(void *ctx, int64_t done, int64_t total), void *ctx, struct err *err)
 {
@@ -266,7 +267,7 @@ int pg_backup(struct store_reader *reader, const char *path,
                    "tools: use pg_dump, or 'perdura copy' to an SQLite file");
 }
 
-/* Whether readers come to all lines; and the indexes of the tables that lines are read from. */
+/* Checks that readers reach all lines, and the indexes of the tables that hold them. */
 int pg_verify_logs(struct store *base, void (*tell_line)(void *ctx, const char *line), void *ctx,
                    struct err *err)
 {

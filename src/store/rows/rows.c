@@ -27,7 +27,7 @@ int rows_change(struct rows *rows, const struct rows_query *query, const char *w
     return changes ? 0 : err_set(err, ERR_NOT_FOUND, "there is no such %s", what);
 }
 
-/* The values of the query, and behind them those of a struct. */
+/* The values of the query, then those of a struct. */
 static int run_with(struct rows *rows, const struct rows_query *query,
                     const struct field_table *table, const void *row, int64_t *changes,
                     struct err *err)
@@ -92,7 +92,7 @@ static int no_memory(struct err *err)
     return err_set(err, ERR_MEMORY, "there is not enough memory for the answer; try again");
 }
 
-/* Gives the pointer to the caller: a pointer to one kind of struct is none to void. */
+/* Sets the caller's pointer: a pointer to a kind of struct is not a pointer to void. */
 static void hand_over(void *to, const void *pointer)
 {
     memcpy(to, &pointer, sizeof pointer);
@@ -180,7 +180,7 @@ int rows_read(const struct rows_cursor *cursor, uint32_t first, const struct fie
     return arena->failed ? no_memory(err) : 0;
 }
 
-/* Room for one more: as many as there are where that is known, else doubled when full. */
+/* Makes room for one more: the known number of rows, else doubles when full. */
 static int make_room(const struct rows_cursor *cursor, size_t bytes, struct arena *arena,
                      char **items, uint32_t count, uint32_t *cap, struct err *err)
 {

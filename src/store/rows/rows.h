@@ -1,11 +1,11 @@
-/* The row layer: verbs on small tables are written once above it, and each store drives it. A
+/* The row layer: verbs on small tables are written once on top of it, and each store drives it. A
  * statement is known by its name, which both stores have in their .sql files with the same
- * parameters and columns; structs become parameters and come back by tables of fields.
+ * parameters and columns. Tables of fields turn structs into parameters and rows into structs.
  *
  * A store's writing connection and each reader are a `struct rows`. Statements that change
  * something run on the writer's thread between begin and commit. A reader's statement sees
- * committed states only, has the reader's time limit, and refuses rows for which the arena has no
- * room (ERR_TOO_LARGE). All return 0 or a negative error. */
+ * committed states only, has the reader's time limit, and fails for rows that do not fit into the
+ * arena (ERR_TOO_LARGE). All return 0 or a negative error. */
 #ifndef STORE_ROWS_ROWS_H
 #define STORE_ROWS_ROWS_H
 
@@ -37,7 +37,7 @@ struct rows_value value_text(struct str text); /* absent = NULL */
 struct rows_value value_word(const char *word); /* the same */
 struct rows_value value_uuid(const struct uuid *id); /* nil and NULL pointers are NULL */
 struct rows_value value_ids(const struct uuid *ids, uint32_t count);
-/* What the field of a struct is stored as; in place, because the text may lie in the value. */
+/* The stored value of a struct's field; filled in place, because the text may lie in the value. */
 void value_of_field(const struct field *field, const void *row, struct rows_value *value);
 
 /* A statement with its parameters. */
@@ -58,38 +58,39 @@ struct rows_query {
 struct rows_cursor {
     struct rows *rows;
     void *handle;       /* of the driver: a statement or a result */
-    int64_t row;        /* where it stands, and ... */
+    int64_t row;        /* the current row, and ... */
     int64_t rows_count; /* ... how many there are; 0 = not known before the end */
-    bool own;           /* the handle goes with the cursor */
+    bool own;           /* closing the cursor frees the handle */
 };
 
-/* What a store may gather before it writes it. */
+/* What a store may gather before it writes. */
 enum rows_gathered { ROWS_COUNTS /* of tasks */, ROWS_RESULTS };
 
 struct rows_driver {
-    /* *changes: how many rows it changed; NULL = the caller does not wait for it. */
+    /* *changes: how many rows changed; NULL = the caller does not wait for the number. */
     int (*run)(struct rows *rows, const struct rows_query *query, int64_t *changes,
                struct err *err);
-    /* The same for many structs in one statement, whose arrays come behind the values of the query.
-     * marks (may be NULL): the bool of each struct that says whether it changed a row; the
-     * statement then gives the places of those, from 1 on. NULL = only one at a time. */
+    /* The same for many structs in one statement, whose arrays come after the values of the query.
+     * marks (may be NULL): a bool in each struct that says whether it changed a row; the statement
+     * then returns the positions of those, from 1. NULL = only one at a time. */
     int (*put)(struct rows *rows, const struct rows_query *query, const struct field_table *table,
                const void *structs, uint32_t count, bool *marks, int64_t *changes,
                struct err *err);
-    /* A cursor that could be opened is closed in any case. next: 1, 0 at the end, or an error. */
+    /* Close every cursor that was opened. next: 1, 0 at the end, or an error. */
     int (*open)(struct rows *rows, const struct rows_query *query, struct rows_cursor *cursor,
                 struct err *err);
     int (*next)(struct rows_cursor *cursor, struct err *err);
-    /* What the cell holds, as cell->kind says: INT, TIME and BOOL are numbers, all else is TEXT or
-     * UUID. A text is good until the next row; none in place of one that is there: out of memory.
+    /* The cell's content by cell->kind: INT, TIME and BOOL are numbers, all else is TEXT or UUID. A
+     * text is good until the next row; an absent text where the cell has one means out of memory.
      * task: a whole row of recovery_candidates. */
     void (*cell)(const struct rows_cursor *cursor, uint32_t column, struct rows_value *cell);
     void (*task)(const struct rows_cursor *cursor, struct arena *arena, struct task *task);
-    /* What the transaction under way has gathered is in its table then. */
+    /* Writes what the open transaction has gathered to its table. */
     int (*flush)(struct rows *rows, enum rows_gathered what, struct err *err);
     int (*fits)(const struct rows_cursor *cursor, const struct arena *arena, struct err *err);
     void (*close)(struct rows_cursor *cursor);
-    /* Around what a reader asks together; again: whether to repeat (*turns is 0 at first). */
+    /* Around statements that a reader runs together; again: whether to repeat them (*turns is 0 at
+     * first). */
     int (*begin)(struct rows *rows, struct err *err);
     int (*end)(struct rows *rows, int rc, struct err *err);
     bool (*again)(struct rows *rows, int rc, int *turns);
@@ -98,7 +99,7 @@ struct rows_driver {
 struct rows {
     const struct rows_driver *driver;
     bool reads;    /* a reader's */
-    bool together; /* its statements belong to a transaction that was begun for all of them */
+    bool together; /* its statements share one transaction, begun for all of them */
 };
 
 static inline struct rows *rows_of(struct store *store)
@@ -116,7 +117,7 @@ static inline struct rows *rows_of_reader(struct store_reader *reader)
 
 int rows_run(struct rows *rows, const struct rows_query *query, int64_t *changes,
              struct err *err);
-/* What removes or changes one row: -ERR_NOT_FOUND naming `what` when there was none. */
+/* Removes or changes one row: -ERR_NOT_FOUND naming `what` when there was none. */
 int rows_change(struct rows *rows, const struct rows_query *query, const char *what,
                 struct err *err);
 /* One struct as the parameters of a statement. */
@@ -126,7 +127,7 @@ int rows_save(struct rows *rows, enum rows_statement name, const struct field_ta
 int rows_save_all(struct rows *rows, const struct rows_query *query,
                   const struct field_table *table, const void *structs, uint32_t count,
                   int64_t *changes, struct err *err);
-/* The same, and the bool that lies `mark` bytes into each struct says whether it changed a row. */
+/* The same; the bool `mark` bytes into each struct says whether it changed a row. */
 int rows_save_marked(struct rows *rows, enum rows_statement name,
                      const struct field_table *table, void *structs, uint32_t count, size_t mark,
                      struct err *err);
@@ -136,7 +137,7 @@ int rows_save_marked(struct rows *rows, enum rows_statement name,
 /* All rows as an array in the arena. */
 int rows_take(struct rows *rows, const struct rows_query *query, const struct field_table *table,
               struct arena *arena, void *array, size_t bytes, uint32_t *count, struct err *err);
-/* The same, and `also` gets every row and of the column behind those of the table. */
+/* The same, and calls `also` for every row with the column after those of the table. */
 typedef void rows_also(const struct rows_cursor *cursor, uint32_t column, struct arena *arena,
                        void *row);
 int rows_take_also(struct rows *rows, const struct rows_query *query,
@@ -147,18 +148,18 @@ struct str rows_keep(const struct rows_value *cell, struct arena *arena);
 /* The first row; a NULL pointer when there is none. */
 int rows_one(struct rows *rows, const struct rows_query *query, const struct field_table *table,
              struct arena *arena, void *one, size_t bytes, struct err *err);
-/* By ids: pointers[i] is that of ids[i], or NULL. Rows begin with the place of the id, from 1
- * on. */
+/* By ids: pointers[i] is the row of ids[i], or NULL. Rows begin with the position of the id, from
+ * 1. */
 int rows_by_id(struct rows *rows, enum rows_statement name, const struct uuid *ids, uint32_t count,
                const struct field_table *table, struct arena *arena, void *pointers, size_t bytes,
                struct err *err);
-/* The first columns of the first row; numbers that are NULL, or of no row, stay as they were. */
+/* The first columns of the first row; NULL and missing numbers keep their value. */
 int rows_numbers(struct rows *rows, const struct rows_query *query, int64_t *numbers,
                  uint32_t count, struct err *err);
-/* By ids, as rows_by_id: numbers[i] of ids[i] stays as it was where there is none. */
+/* By ids, like rows_by_id: numbers[i] keeps its value if there is no row of ids[i]. */
 int rows_numbers_by_id(struct rows *rows, enum rows_statement name, const struct uuid *ids,
                        uint32_t count, int64_t *numbers, struct err *err);
-/* Several statements of a reader in one transaction, under one time limit. `read` starts over when
+/* Several statements of a reader in one transaction, under one time limit. `read` starts over if
  * the connection had to be opened again. */
 int rows_together(struct rows *rows, int (*read)(struct rows *rows, void *ctx, struct err *err),
                   void *ctx, struct err *err);
@@ -175,16 +176,15 @@ int rows_tasks(struct rows *rows, const struct rows_query *query, struct arena *
 extern const struct field_table rows_id_table;   /* struct uuid: one column */
 extern const struct field_table rows_text_table; /* struct str */
 
-/* Of lists that people read, and of the pages of a task's history: how many where none are asked
- * for, and at most. */
+/* Limits of lists for people and of pages of a task's history: the default, and the maximum. */
 uint32_t rows_limit(uint32_t limit);
 uint32_t rows_page(uint32_t limit);
-/* Bytes of text that the arena has room for. A statement that gets this as a parameter may give a
- * row whose first column is NULL in place of one that is too much, so that it is never sent. */
+/* How many bytes of text fit into the arena. A statement that gets this as a parameter may return a
+ * row whose first column is NULL instead of one that is too large, which is then never sent. */
 int64_t rows_room(const struct arena *arena);
 
-/* Writes what @token@ in a .sql file stands for: `job` the columns with their alias, `job.names`
- * without it, `job.values` as many parameters. False: it is none of ours. mark: '?' or '$'. */
+/* Writes what @token@ in a .sql file stands for: `job` is the columns with their alias, `job.names`
+ * without it, `job.values` as many parameters. False: an unknown token. mark: '?' or '$'. */
 bool rows_write_token(struct buf *out, struct str token, char mark);
 
 #endif

@@ -1,7 +1,7 @@
-/* Categories, jobs and what jobs depend on, once for every store. Refusals (a name that is taken, a
- * category in use) are found before anything is written: a statement that fails may take the whole
- * transaction along. Who changes the catalog holds its lock, so that what was found stays true.
- * Writer's thread only. */
+/* Categories, jobs and job dependencies, once for every store. Refusals (a name is taken, a
+ * category is in use) are found before any write, because a failed statement may fail the whole
+ * transaction. The caller holds the catalog's lock, so what was found stays true. Writer's thread
+ * only. */
 #include "store/rows/rows_catalog.h"
 
 #include "core/plan/catalog_fields.h"
@@ -47,7 +47,7 @@ int rows_category_put(struct store *store, const struct category *category, stru
     return rows_save(rows_of(store), ROWS_category_put, &category_table, category, err);
 }
 
-/* Deleted jobs do not hold it: they forget it. */
+/* Deleted jobs do not count: they lose their category. */
 int rows_category_delete(struct store *store, const struct uuid *id, struct err *err)
 {
     struct rows *rows = rows_of(store);
@@ -63,7 +63,7 @@ int rows_category_delete(struct store *store, const struct uuid *id, struct err 
 
 /* ---- jobs ---- */
 
-/* Where we write alone no other writer competes for them. */
+/* A store with one writer needs no lock. */
 int rows_jobs_load(struct store *store, const struct uuid *ids, uint32_t count, bool hold,
                    struct arena *arena, struct job **jobs, struct err *err)
 {
@@ -104,8 +104,8 @@ int rows_job_delete(struct store *store, const struct uuid *id, int64_t now_us, 
 
 /* ---- what jobs depend on ---- */
 
-/* What its config says of mode and time was checked when it was taken; hand-written nonsense is a
- * gate for any end. */
+/* Its config's mode and time were checked at the request; hand-written nonsense is a gate that any
+ * end opens. */
 static void read_configs(struct job_dependency *dependencies, uint32_t count)
 {
     struct err ignored = {0};

@@ -1,4 +1,4 @@
-/* The catalog on rows: jobs and the like, what was planned and fired, open runs. */
+/* The catalog on rows: jobs and schedules, what was planned and fired, open runs. */
 #ifndef STORE_ROWS_ROWS_CATALOG_H
 #define STORE_ROWS_ROWS_CATALOG_H
 
@@ -8,7 +8,7 @@
 #include "store/rows/rows_plans.h"
 #include "store/rows/rows_runs.h"
 
-/* What all lists of the catalog begin with: $1 to $7 of their statements. */
+/* The common first parameters of all lists of the catalog: $1 to $7. */
 #define ROWS_FILTER(filter, words)                                                                 \
     value_text((filter)->namespace_name), value_text(words), value_uuid(&(filter)->job_id),        \
         value_uuid(&(filter)->category_id),                                                        \

@@ -1,14 +1,14 @@
 /* Executions as the history of tasks and jobs (D8), once for every store: those of a task, the list
- * over all, one by its id, and how runs of a job went. Those of a job are found through an index of
- * their own; without a job the list walks from the newest. Keys grow with time, so that a time
- * narrows them. The writer loads one; all else belongs to readers. */
+ * of all, one by its id, and how runs of a job went. An index finds those of a job; without a job,
+ * the list walks from the newest. Keys grow with time, so a time narrows them. The writer loads one
+ * execution; readers do all else. */
 #include "store/rows/rows_executions.h"
 
 #include "core/task/execution_fields.h"
 
 #define KEY_END (INT64_C(1) << 40) /* ids carry 40 bits of key */
-/* Times decide, keys only narrow: nodes take keys by the block, so that a key may be older than its
- * time, by a second and what their clocks differ. */
+/* Times decide; keys only narrow the search. Nodes take keys in blocks, so a key may be older than
+ * its time by a second plus the difference of the nodes' clocks. */
 #define CREATED_MARGIN_US INT64_C(60000000)
 #define STATS_COUNT 10
 
@@ -71,7 +71,7 @@ int rows_read_execution(struct store_reader *reader, const struct uuid *id, stru
 
 /* ---- the list ---- */
 
-/* The first key from which on every execution was created at or after the time. */
+/* The first key such that it and all later executions were created at or after the time. */
 static int key_at(struct rows *rows, int64_t time_us, int64_t *key, struct err *err)
 {
     return rows_numbers(rows,
@@ -80,7 +80,7 @@ static int key_at(struct rows *rows, int64_t time_us, int64_t *key, struct err *
                         key, 1, err);
 }
 
-/* first <= key < end of whatever the times and the cursor leave. */
+/* first <= key < end: what the times and the cursor leave. */
 static int narrow(struct rows *rows, const struct execution_filter *filter, int64_t *first,
                   int64_t *end, struct err *err)
 {
@@ -104,7 +104,7 @@ struct look {
     uint32_t *count;
 };
 
-/* A schedule's runs are its job's: found through the same index while the schedule is there. */
+/* A schedule's runs are its job's: the same index finds them while the schedule exists. */
 static int job_of(struct rows *rows, const struct look *look, struct uuid *job_id,
                   struct err *err)
 {

@@ -1,5 +1,5 @@
-/* How executions ended per hour and category, how long queues have tasks waiting, and counts, once
- * for every store. Hours are written on the writer's thread, all else is read by readers. */
+/* How executions ended per hour and category, how long queues have had tasks waiting, and counts,
+ * once for every store. The writer's thread writes hours; readers read everything else. */
 #include "store/rows/rows_measures.h"
 
 FIELD_WORDS(status, status, STATUS_NONE);
@@ -43,7 +43,7 @@ static int hours_prune(struct store *store, int64_t before_us, struct err *err)
                     err);
 }
 
-/* What the transaction under way has changed is in the table before it is read. */
+/* Writes what the open transaction changed to the table before reading it. */
 int rows_counts_load(struct store *store, struct arena *arena, struct lane_count **counts,
                      uint32_t *count, struct err *err)
 {

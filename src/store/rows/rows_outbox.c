@@ -1,6 +1,5 @@
-/* The outbox, once for every store: messages to the outside that are stored with the change they
- * tell of, and stay until they were sent or given up. Sending them is not done here. Writer's
- * thread only. */
+/* The outbox, once for every store: messages to other systems, stored with the change they report,
+ * until they are sent or given up. The webhook thread sends them. Writer's thread only. */
 #include "store/rows/rows_registry.h"
 
 #define MESSAGE(...) FIELD_ROW(outbox_message, __VA_ARGS__)
@@ -27,7 +26,7 @@ int rows_outbox_insert(struct store *store, const struct outbox_message *message
                          messages, count, NULL, err);
 }
 
-/* *next_at_us is now when the limit left some behind, INT64_MAX when nothing waits. */
+/* *next_at_us is now when the limit left some, INT64_MAX when no message waits. */
 int rows_outbox_due(struct store *store, int64_t now_us, uint32_t limit, struct arena *arena,
                     struct outbox_message **messages, uint32_t *count, int64_t *next_at_us,
                     struct err *err)
@@ -54,7 +53,7 @@ int rows_outbox_prune(struct store *store, int64_t before_us, uint32_t limit, ui
     int64_t changes = 0;
 
     *removed = 0;
-    /* before all times: nothing is older, and a database may have no such time */
+    /* before all times: no row is older, and a database may have no such time */
     TRY(rows_run(rows_of(store),
                  ROWS_QUERY(ROWS_outbox_prune, value_time(before_us > 0 ? before_us : 0),
                             value_int(limit)),

@@ -1,4 +1,4 @@
-/* Schedules and recurring patterns, once for every store: which of them are due, how they go on,
+/* Schedules and recurring patterns, once for every store: which of them are due, how they advance,
  * and the rows that make every planned instant fire once. Writer's thread only. */
 #include "store/rows/rows_plans.h"
 
@@ -17,8 +17,8 @@ static const struct field fire_fields[] = {FIRE(owner_id, owner_id, UUID, 0),
                                            FIRE(task_id, task_id, UUID, 0)};
 static const struct field_table fire_table = FIELD_TABLE(fire, "fire", "f", fire_fields);
 
-/* Those that are due, and the first one that is not yet; or, when the limit leaves some behind, one
- * more than it. */
+/* The due ones and the first that is not due yet; or, where the limit leaves some, one more than
+ * the limit. */
 #define DUE(statement, wall_us, limit)                                                             \
     ROWS_QUERY(statement, value_moment(wall_us), value_int((int64_t)(limit) + 1))
 
@@ -136,7 +136,7 @@ int rows_fires_insert(struct store *store, bool of_recurring, struct fire *fires
     TRY(rows_save_marked(rows_of(store), of_recurring ? ROWS_recurring_fires : ROWS_schedule_fires,
                          &fire_table, fires, count, offsetof(struct fire, taken), err));
     for (uint32_t i = 0; i < count; i++)
-        fires[i].taken = !fires[i].taken; /* what was there before changed no row */
+        fires[i].taken = !fires[i].taken; /* an instant that existed before changed no row */
     return 0;
 }
 
@@ -150,7 +150,7 @@ int rows_fires_prune(struct store *store, int64_t before_us, uint32_t limit, uin
     for (size_t i = 0; i < sizeof steps / sizeof steps[0] && *removed < limit; i++) {
         int64_t changes = 0;
 
-        /* before all times: nothing is older, and a database may have no such time */
+        /* before all times: no row is older, and a database may have no such time */
         TRY(rows_run(rows_of(store),
                      ROWS_QUERY(steps[i], value_time(before_us > 0 ? before_us : 0),
                                 value_int(limit - *removed)),

@@ -32,7 +32,8 @@ static int recovery_load(struct store *store, const struct uuid *id, struct aren
                     &recovery_table, arena, ROWS_INTO(entry), err);
 }
 
-/* Two columns: the next pending one, and since when the first of those being processed is. */
+/* Two columns: the next pending entry, and since when the first processing entry has been
+ * processing. */
 static int next_time(struct store *store, int64_t now_us, int64_t lease_us, int64_t *next_us,
                      struct err *err)
 {

@@ -9,7 +9,7 @@
 
 static const char *health_word(int errored)
 {
-    return errored ? "error" : "idle"; /* the others are derived */
+    return errored ? "error" : "idle"; /* other statuses are derived */
 }
 
 static int health_parse(struct str word)

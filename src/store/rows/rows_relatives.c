@@ -1,4 +1,4 @@
-/* Dependencies between tasks, what parents and children came to, and the result and events of a
+/* Dependencies between tasks, the outcomes of parents and children, and the result and events of a
  * task, once for every store. The first half belongs to the writer's thread, the second to
  * readers. */
 #include "store/rows/rows_relatives.h"

@@ -1,4 +1,4 @@
-/* Who depends on whom, what parents and children came to, and what a task leaves behind, on rows
+/* Dependencies, outcomes of parents and children, and what a task leaves behind, on rows
  * (rows_relatives.c). */
 #ifndef STORE_ROWS_ROWS_RELATIVES_H
 #define STORE_ROWS_ROWS_RELATIVES_H

@@ -1,6 +1,5 @@
 /* The statements of the row layer, by name. Each store has all of them in its .sql files, with the
- * same parameters and the same columns; those at the end only stores have that several nodes
- * share. */
+ * same parameters and columns; those at the end are only for stores that several nodes share. */
 #ifndef STORE_ROWS_ROWS_STATEMENTS_H
 #define STORE_ROWS_ROWS_STATEMENTS_H
 

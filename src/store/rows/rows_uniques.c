@@ -1,5 +1,5 @@
-/* Idempotency keys, input hashes and outside ids, once for every store: who has one, and freeing
- * those of a task. Reserving is each store's own. Writer's thread only. */
+/* Idempotency keys, input hashes and outside ids, once for every store: finds the owner, and frees
+ * those of a task. Each store reserves them itself. Writer's thread only. */
 #include "store/rows/rows_uniques.h"
 
 const char *unique_kind_word(int kind)

@@ -1,4 +1,4 @@
-/* Parameters, and what fields of structs are stored as. Pure; any thread. */
+/* Parameters, and the stored values of structs' fields. Pure; any thread. */
 #include "store/rows/rows.h"
 
 #include "core/spec/spec.h"

@@ -1,4 +1,4 @@
-/* The verbs that are the same for every store on rows: put into its struct store_verbs. */
+/* The verbs that are the same for every store: put into its struct store_verbs. */
 #ifndef STORE_ROWS_ROWS_VERBS_H
 #define STORE_ROWS_ROWS_VERBS_H
 
@@ -48,7 +48,7 @@
     .recovery = &rows_recovery_verbs,                                                              \
     .measures = &rows_measure_verbs
 
-/* And of stores that several nodes share. */
+/* And those of stores that several nodes share. */
 #define ROWS_SHARED_VERBS                                                                          \
     .worker_load = rows_worker_load,                                                               \
     .worker_renew = rows_worker_renew,                                                             \

@@ -1,7 +1,7 @@
-/* Tasks that wait for a key or for a time, once for every store; and limits that hold over all
- * nodes of a store that several share: a claim on a queue with limits takes the queue's row, so
- * claims of it come one after the other; ends need not, they only make room, unless they bring back
- * parked tasks. Writer's thread only. */
+/* Tasks that wait for a key or for a time, once for every store; and limits over all nodes of a
+ * shared store. A claim on a queue with limits locks the queue's row, so claims on it come one
+ * after the other. Ends need no lock, because they only make room, unless they bring back parked
+ * tasks. Writer's thread only. */
 #include "store/rows/rows_waiting.h"
 
 struct str parked_name(struct str queue, struct str limit_key, char out[PARKED_BYTES_MAX])
@@ -34,7 +34,7 @@ int rows_parked_keys(struct store *store, struct str after, uint32_t limit, stru
                      &rows_text_table, arena, ROWS_INTO(keys), count, err);
 }
 
-/* Of one clock: those that are due, and when the first of all of them is. */
+/* For one clock: the due tasks, and when the first of all is due. */
 static int due_of(struct rows *rows, bool by_wall, int64_t clock_us, uint32_t limit,
                   struct arena *arena, struct uuid **ids, uint32_t *count, int64_t *next_in_us,
                   struct err *err)
@@ -81,7 +81,7 @@ int rows_due_find(struct store *store, int64_t now_us, int64_t wall_us, uint32_t
 static const struct field held_fields[] = {HELD(type, type, TEXT, 0), HELD(held, held, INT, 0)};
 static const struct field_table held_table = FIELD_TABLE(held_count, "held", "h", held_fields);
 
-/* What this transaction changed counts, too. */
+/* Changes of the open transaction count too. */
 int rows_limits_count(struct store *store, struct str namespace_name, struct str queue,
                       struct arena *arena, struct held_count **counts, uint32_t *count,
                       struct err *err)

@@ -11,7 +11,7 @@
 #define TYPE_LIMIT_BYTES_MAX (8 * BOUND_NAME_BYTES + 256) /* every byte of a name escaped */
 #define TYPE_LIMITS_BYTES_MAX (BOUND_TYPE_LIMITS * TYPE_LIMIT_BYTES_MAX)
 
-/* Hand-written JSON that is not a list of limits counts as none; verify names it. */
+/* Hand-written JSON that is not a list of limits counts as none; verify reports it. */
 int type_limits_parse(struct str text, struct arena *arena, struct queue_rule *rule,
                       struct err *err);
 void type_limits_write(const struct queue_rule *rule, struct buf *out);

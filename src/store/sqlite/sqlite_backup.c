@@ -1,7 +1,7 @@
-/* An online copy of the store in one file. The reader holds one snapshot over all steps, so that
- * writing goes on and the copy neither mixes two states nor starts over. The copy is made beside
- * its name, synced and then renamed: a file of that name is always whole. It gets an epoch of its
- * own, so that leases of the original mean nothing to it (F-D14). */
+/* Makes an online copy of the store in one file. The reader holds one snapshot over all steps, so
+ * writing continues and the copy never mixes two states or starts over. The copy is written beside
+ * its name, synced and then renamed: a file of that name is always complete. It gets its own epoch,
+ * so that leases of the original are void in it (F-D14). */
 #include "base/fault.h"
 #include "base/hash.h"
 #include "store/sqlite/sqlite_read.h"
@@ -14,10 +14,10 @@
 #include <sys/stat.h>
 #include <unistd.h>
 
-#define STEP_PAGES 1024 /* 4 MiB between two reports of progress */
+#define STEP_PAGES 1024 /* 4 MiB between two progress reports */
 
-/* Where a copy goes: its folder is opened once and all names are looked up in it, so that neither a
- * link of the copy's name nor a folder that is replaced meanwhile leads elsewhere. */
+/* Where a copy goes. Its folder is opened once and all names are looked up in it, so neither a
+ * symbolic link under the copy's name nor a replaced folder can redirect it. */
 struct place {
     char folder[PATH_MAX]; /* without links */
     char name[NAME_MAX + 1];
@@ -25,7 +25,7 @@ struct place {
     int fd; /* of the folder */
 };
 
-/* What goes wrong with the copy says nothing about the store, so it is never ERR_STORAGE. */
+/* A failure of the copy says nothing about the store, so it is never ERR_STORAGE. */
 static int copy_failed(const char *path, const char *why, struct err *err)
 {
     return err_set(err, ERR_IO, "the backup '%s' could not be written: %s", path, why);
@@ -52,7 +52,7 @@ static int copy_pages(sqlite3 *from, sqlite3 *to, const char *path,
     return rc == SQLITE_OK ? 0 : copy_failed(path, sqlite3_errstr(rc), err);
 }
 
-/* Lease tokens issued before a restore must not fit tasks of the restored store. */
+/* Lease tokens issued before a restore must not be valid in the restored store. */
 static int mark_copy(sqlite3 *copy, const char *path, struct err *err)
 {
     char text[512];
@@ -116,8 +116,8 @@ static int open_place(struct place *place, const char *path, struct err *err)
     return place->fd >= 0 ? 0 : copy_failed(path, strerror(errno), err);
 }
 
-/* Never over a file that came into being meanwhile, where the file system can tell. A rename is
- * durable when its folder is. */
+/* Never replaces a file that appeared meanwhile, where the file system can tell. A rename is
+ * durable once its folder is synced. */
 static int put_in_place(const struct place *place, int fd, struct err *err)
 {
     if (fsync(fd) < 0)

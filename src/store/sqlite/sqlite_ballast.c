@@ -1,6 +1,6 @@
-/* The ballast: a file of reserved space beside the store. When the disk is full it is released, so
- * that running tasks can still end and retention can still remove; new work is refused until the
- * ballast could be taken again. */
+/* The ballast: a file that reserves space beside the store. When the disk is full, the store
+ * releases it, so that running tasks can end and retention can remove rows. The store refuses new
+ * work until it can reserve the space again. */
 #include "store/sqlite/sqlite_int.h"
 #include "store/sqlite/sqlite_file.h"
 
@@ -17,7 +17,7 @@ static void ballast_path(const struct sqlite_store *store, char *out)
     snprintf(out, PATH_BYTES_MAX, "%s-ballast", store->path);
 }
 
-/* More than what was released: otherwise the next write would find the disk full again. */
+/* Needs more than was released, or the next write would find the disk full again. */
 static bool has_room(const struct sqlite_store *store)
 {
     struct statvfs info;
@@ -35,7 +35,7 @@ void sqlite_ballast_take(struct sqlite_store *store)
     ballast_path(store, path);
     if (store->base.full && !has_room(store))
         return;
-    snprintf(fresh, sizeof fresh, "%s.new", path); /* what has the name is whole */
+    snprintf(fresh, sizeof fresh, "%s.new", path); /* only a complete file gets the name */
     fd = open(fresh, O_CREAT | O_RDWR | O_CLOEXEC, 0600);
     if (fd < 0)
         return;

@@ -10,7 +10,7 @@ struct statement_classes {
     uint8_t columns[]; /* SQLITE_INTEGER …; 0 = any */
 };
 
-/* 0 for what is computed, and for REAL, which takes whole numbers as well. */
+/* 0 for computed columns, and for REAL, which also accepts whole numbers. */
 static uint8_t class_of(const char *declared)
 {
     static const struct {

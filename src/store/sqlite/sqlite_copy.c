@@ -1,6 +1,6 @@
-/* Copying out of and into an SQLite store (store_copy.h). Statements are made of the tables'
- * columns, used for one batch and dropped: what that costs is nothing beside its thousand rows.
- * The file's lock, held since the store was opened, keeps everybody else out. Writer's thread. */
+/* Copies out of and into an SQLite store (store_copy.h). Statements are built from the tables'
+ * columns, used for one batch and dropped, which is cheap beside the batch's thousand rows. The
+ * lock on the file, held since the open, keeps other processes out. Writer's thread. */
 #include "store/sqlite/sqlite_int.h"
 #include "store/sqlite/sqlite_file.h"
 #include "store/store_copy.h"
@@ -194,7 +194,7 @@ static bool is_part(const struct copy_table *table, uint32_t at, bool apart)
     return at == 0 || (flags & COPY_APART ? apart : !apart);
 }
 
-/* Parameters are numbered by the columns; the pointer to the other table comes behind them all. */
+/* Parameters have the numbers of the columns; the pointer to the other table comes last. */
 static void write_insert(struct buf *text, const struct copy_table *table, bool apart)
 {
     buf_format(text, "INSERT INTO %s (", apart ? table->apart : table->name);
@@ -281,7 +281,7 @@ static int sqlite_copy_write(struct store *base, const struct copy_table *table,
     return table->apart ? insert_rows(store, table, values, rows, true, err) : 0;
 }
 
-/* Keys go on behind the highest by themselves; what is in memory is read anew at the next open. */
+/* New keys continue after the highest one without help; the next open reads the lines again. */
 static int sqlite_copy_finish(struct store *base, struct err *err)
 {
     struct sqlite_store *store = sqlite_of(base);

@@ -1,7 +1,7 @@
 /* Drives the row layer (store/rows/rows.h) on SQLite: one row at a time, statements prepared once.
- * Lists are prepared for every call, without the conditions of filters that are not given, so that
- * each is planned for what it asks: in their text `[3: AND j.name = ?3]` stands only where the
- * third parameter is given, `[!3: …]` only where it is not. A false one is not given. */
+ * Lists are prepared for every call without the conditions of absent filters, so that each is
+ * planned for what it asks: `[3: AND j.name = ?3]` is in the text only if the third parameter is
+ * given, `[!3: …]` only if it is not. A false boolean counts as not given. */
 #include "store/rows/rows.h"
 #include "store/sqlite/sqlite_cursor.h"
 #include "store/sqlite/sqlite_read.h"
@@ -39,7 +39,7 @@ static bool is_given(const struct rows_query *query, long at)
     return !value->null && (value->kind != FIELD_BOOL || value->number != 0);
 }
 
-/* The text with the parts that the given parameters ask for. */
+/* The text with the parts for the given parameters. */
 static void write_list(struct buf *out, struct str text, const struct rows_query *query)
 {
     bool in = true;
@@ -101,7 +101,7 @@ static sqlite3_stmt *begin(struct rows *rows, const struct rows_query *query, st
     stmt = query->name < ROWS_LISTS_COUNT ? prepare_list(sql, query, err)
                                           : sql_get(sql, (enum sqlite_statement)query->name, err);
     if (stmt && count > (uint32_t)sqlite3_bind_parameter_count(stmt))
-        count = (uint32_t)sqlite3_bind_parameter_count(stmt); /* the last ones are not used */
+        count = (uint32_t)sqlite3_bind_parameter_count(stmt); /* it does not use the last ones */
     for (uint32_t i = 0; stmt && i < count; i++)
         bind_value(stmt, (int)i + 1, &query->values[i]);
     return stmt;

@@ -1,4 +1,4 @@
-/* What drives the row layer on SQLite. */
+/* The SQLite driver of the row layer. */
 #ifndef STORE_SQLITE_SQLITE_CURSOR_H
 #define STORE_SQLITE_SQLITE_CURSOR_H
 

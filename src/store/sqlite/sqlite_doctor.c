@@ -1,5 +1,5 @@
-/* What the doctor asks an SQLite store: do tables of others keep rows of ours from being removed?
- * Any thread with its own store. */
+/* What `perdura doctor` asks an SQLite store: does a foreign key of another program's table prevent
+ * the removal of our rows? Any thread with its own store. */
 #include "base/buf.h"
 #include "store/sqlite/sqlite_int.h"
 #include "store/sqlite/sqlite_file.h"
@@ -14,7 +14,7 @@ static bool is_among(struct str name, const struct str *names, uint32_t count)
     return false;
 }
 
-/* Does a foreign key of the table refer to one of ours, and leave its rows there? */
+/* Does a foreign key of the table refer to one of ours, and block the removal of rows? */
 static int blocks(sqlite3 *db, struct str table, const struct str *others, uint32_t count,
                   bool *does, struct err *err)
 {

@@ -1,4 +1,4 @@
-/* Finding tasks by what they wait for, on the writing connection. */
+/* Finds tasks by what they wait for, on the writing connection. */
 #include "core/bounds.h"
 #include "core/settings.h"
 #include "store/sqlite/sqlite_int.h"
@@ -96,7 +96,7 @@ static int merge_begin(struct sqlite_store *store, const struct ready_want *want
         struct line_queue *queue = lines_queue(&store->lines, want->namespace_name,
                                                want->queues[i]);
 
-        if (!queue || queue->claim == store->lines.claims) /* named twice: a task is taken once */
+        if (!queue || queue->claim == store->lines.claims) /* named twice: a task is claimed once */
             continue;
         queue->claim = store->lines.claims;
         TRY(merge_add_queue(store, want, queue, arena, merge, &cap, err));
@@ -106,7 +106,7 @@ static int merge_begin(struct sqlite_store *store, const struct ready_want *want
     return 0;
 }
 
-/* After the head of the top line was popped: its next head, or the line leaves the merge. */
+/* After the head of the top line was popped: continues with its next head, or drops the line. */
 static int merge_advance(struct sqlite_store *store, struct merge *merge, struct err *err)
 {
     struct line_entry *head;
@@ -136,10 +136,10 @@ static void merge_drop_queue(struct merge *merge, struct str queue)
         sift_down(merge, i);
 }
 
-/* The task of an entry, parked because its key's limit is reached. */
+/* Parks the task of an entry, because its key's limit is reached. */
 static int park(struct sqlite_store *store, struct task *task, struct err *err)
 {
-    task->parked = true; /* nothing a user can see: the version stays */
+    task->parked = true; /* invisible to users: the version stays */
     return sqlite_tasks_save(&store->base, &task, 1, err);
 }
 
@@ -208,7 +208,8 @@ struct pending {
     int64_t order_key;
 };
 
-/* All pending tasks of a lane, read before the first is changed: 24 bytes each, for the call. */
+/* All pending tasks of a lane, read before the first is changed: 24 bytes each, freed after the
+ * call. */
 static int read_pending(struct sqlite_store *store, struct line *line, struct pending **list,
                         int64_t *count, struct err *err)
 {
@@ -260,7 +261,7 @@ int sqlite_ready_reorder(struct store *base, struct str namespace_name, struct s
     return rc;
 }
 
-/* Runs a bound statement that gives @state@, @spec@ and fills tasks. */
+/* Runs a bound statement that returns @state@ and @spec@, and fills tasks. */
 static int collect_tasks(struct sqlite_store *store, sqlite3_stmt *stmt, uint32_t limit,
                          struct arena *arena, struct task **tasks, uint32_t *count,
                          struct err *err)

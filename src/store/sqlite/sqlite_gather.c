@@ -4,8 +4,8 @@
 #include <stdlib.h>
 #include <string.h>
 
-/* A commit of 29 pages; longer ones are written in parts. SQLite's own VFS takes less than 128 KiB
- * at a time, and silently cuts what is longer. */
+/* Holds a commit of 29 pages; longer ones are written in parts. SQLite's own VFS accepts less than
+ * 128 KiB at a time, and silently truncates longer writes. */
 #define GATHER_BYTES (120 * 1024)
 
 struct gather_file {
@@ -15,8 +15,8 @@ struct gather_file {
     char *bytes;          /* not written yet: one piece of the file */
     sqlite3_int64 offset; /* where it belongs */
     int len;
-    int failed;           /* what a write said that could not be made: so says everything until the
-                           * rollback, for SQLite thinks that those bytes are there */
+    int failed;           /* the error of a failed write: every call returns it until the rollback,
+                           * because SQLite believes those bytes are written */
     struct gather *owner;
 };
 
@@ -25,8 +25,8 @@ static struct gather_file *file_of(sqlite3_file *file)
     return (struct gather_file *)file;
 }
 
-/* What could not be written is dropped: SQLite takes the transaction back, and writes the same
- * place again with the next one. */
+/* Drops what could not be written: SQLite rolls the transaction back, and the next one writes the
+ * same place again. */
 static int flush(struct gather_file *file)
 {
     int len = file->len;
@@ -170,7 +170,7 @@ static sqlite3_vfs *below_of(sqlite3_vfs *vfs)
     return ((struct gather *)vfs->pAppData)->below;
 }
 
-/* The file itself, which is opened before its log. */
+/* The main file, which SQLite opens before its log. */
 static int open_other(struct gather *gather, const char *path, sqlite3_file *base, int flags,
                       int *out)
 {
@@ -205,7 +205,7 @@ static int gather_open(sqlite3_vfs *vfs, const char *path, sqlite3_file *base, i
         gather->log = file;
         return SQLITE_OK;
     }
-    if (file->below->pMethods) /* some set them even when they fail, and want to be closed */
+    if (file->below->pMethods) /* some VFSs set them on failure too, and want a close */
         file->below->pMethods->xClose(file->below);
     free(file->bytes);
     return rc;

@@ -1,6 +1,6 @@
-/* What a task leaves behind: events, executions, its result and checkpoints. Event and execution
- * inserts are on the hot path (one of each per claim, report and outcome), so they bind by position
- * and ask nothing. Logs are in sqlite_logs.c, removing old history in sqlite_prune.c. Writer's
+/* What a task leaves behind: events, executions, its result and checkpoints. Inserts of events and
+ * executions are on the hot path (one of each per claim, report and outcome), so they bind by
+ * position and query nothing. Logs are in sqlite_logs.c, retention in sqlite_prune.c. Writer's
  * thread only. */
 #include "core/bounds.h"
 #include "core/task/checkpoint.h"
@@ -41,7 +41,7 @@ static bool execution_is_over(const struct execution *execution)
     return execution->completed_at_us != 0 || execution->failed_at_us != 0;
 }
 
-/* A run that took less than a millisecond has a duration of 0, one that is not over has none. */
+/* A run under a millisecond has the duration 0, an unfinished one has none. */
 static void bind_duration(sqlite3_stmt *stmt, int at, const struct execution *execution)
 {
     if (execution_is_over(execution))
@@ -135,7 +135,7 @@ static int read_seqs(struct sqlite_sql *sql, const struct uuid *task_id,
                      struct checkpoint_seqs *found, struct err *err)
 {
     sqlite3_stmt *stmt = sql_get(sql, SQL_checkpoint_seqs, err);
-    uint32_t at = CHECKPOINT_SEQS_MAX - 1; /* one is left for the new one */
+    uint32_t at = CHECKPOINT_SEQS_MAX - 1; /* leaves room for the new one */
     int rc;
 
     found->count = 0;
@@ -150,7 +150,7 @@ static int read_seqs(struct sqlite_sql *sql, const struct uuid *task_id,
     return rc < 0 ? rc : 0;
 }
 
-/* A long run makes thousands: some of the older ones are enough. */
+/* A long run makes thousands of checkpoints; some of the older ones are enough. */
 static int thin_checkpoints(struct sqlite_sql *sql, const struct uuid *task_id,
                             struct checkpoint_seqs *seqs, struct err *err)
 {
@@ -170,7 +170,7 @@ static int thin_checkpoints(struct sqlite_sql *sql, const struct uuid *task_id,
     return 0;
 }
 
-/* Gives the seq and, because the hash covers it, the hash. */
+/* Sets the seq, and the hash, which covers it. */
 int sqlite_checkpoint_insert(struct store *base, const struct uuid *task_id,
                              struct checkpoint *checkpoint, struct err *err)
 {

@@ -1,6 +1,6 @@
-/* Inside of the SQLite store; nobody outside this folder includes it.
- * One process owns the file; one connection writes and checkpoints, on the writer's thread.
- * Readers have connections of their own. Statements are prepared once, on first use. */
+/* The inside of the SQLite store; no file outside this folder includes it. One process owns the
+ * file. One connection writes and checkpoints, on the writer's thread; readers have their own.
+ * Statements are prepared once, on first use. */
 #ifndef STORE_SQLITE_SQLITE_INT_H
 #define STORE_SQLITE_SQLITE_INT_H
 
@@ -25,19 +25,19 @@ struct sqlite_store {
     const struct log *log;
     char *path;
     int lock_fd;           /* PATH-lock: held exclusively as long as the store is open; -1 = none */
-    dev_t device;          /* of the file at the open: fail-stop when it is no longer there */
+    dev_t device;          /* of the opened file; the process exits when it is gone */
     ino_t inode;
     ino_t log_inodes[2];   /* of -wal and -shm; 0 = there was none */
     int64_t next_task_key;
     int64_t next_execution_key;
     struct lines lines;    /* the ready lines and the counts */
     struct held held;      /* what workers hold, as it is stored */
-    int64_t data_version;  /* of the file when the lines were read; 0 = to be read anew */
+    int64_t data_version;  /* when the lines were read; 0 = read them again */
     bool in_tx;
     int wal_pages;         /* after the last commit */
-    bool any_schema;       /* what others added or changed is let through */
-    _Atomic uint64_t schema_sum; /* of the schema that was found good; 0 = none was yet */
-    bool has_ballast;      /* PATH-ballast holds space for the hour of need */
+    bool any_schema;       /* accept a schema that others changed */
+    _Atomic uint64_t schema_sum; /* of the schema found good; 0 = not checked yet */
+    bool has_ballast;      /* PATH-ballast reserves space for a full disk */
 };
 
 struct store_reader {
@@ -51,10 +51,10 @@ static inline struct sqlite_store *sqlite_of(struct store *store)
     return (struct sqlite_store *)store;
 }
 
-/* sqlite_schema.c: refused (ERR_CONFLICT, field "schema") where it is not ours, unless it is the
- * one that was found good before. */
+/* sqlite_schema.c: refuses a schema that differs from ours (ERR_CONFLICT, field "schema"), unless
+ * it is the one found good before. */
 int sqlite_schema_follow(struct sqlite_store *store, struct sqlite_sql *sql, struct err *err);
-/* Reads the schema of the file again if that changed since this connection did. */
+/* Reads the file's schema again if it changed since this connection last read it. */
 int sqlite_schema_reload(const struct sqlite_store *store, struct sqlite_sql *sql,
                          struct err *err);
 /* sqlite_logs.c */

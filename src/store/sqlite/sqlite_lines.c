@@ -253,7 +253,7 @@ static int window_add(struct line *line, struct line_entry entry)
 
     if (entry_before(line->boundary, entry))
         return 0;
-    if (line->filled - line->first >= LINE_WINDOW_MAX) { /* the tail is left to the index */
+    if (line->filled - line->first >= LINE_WINDOW_MAX) { /* leaves the tail to the index */
         line->filled -= LINE_WINDOW_MAX / 2;
         line->boundary = line->window[line->filled - 1];
         if (entry_before(line->boundary, entry))
@@ -311,7 +311,7 @@ int lines_note(struct sqlite_store *store, struct line *line, const struct task 
     }
     if (task->row.parked != task->parked)
         count(&store->lines, line, LINE_PARKED, task->parked ? 1 : -1);
-    if (is_ready && window_add(line, is) < 0) /* also one that was taken and is given back */
+    if (is_ready && window_add(line, is) < 0) /* also a claimed task that was released */
         return err_set(err, ERR_MEMORY, "out of memory for a ready line");
     return 0;
 }

@@ -1,9 +1,9 @@
 /* The ready lines in memory: for every lane (namespace, queue, type) a bounded window of its first
  * pending tasks, refilled from the index, and the counts per status. The window saves the claim a
- * query; the index stays the truth, and after a rollback everything here is read anew.
+ * query. The index stays the truth, and after a rollback everything here is read again.
  *
- * Every ready task of a lane at or before its `boundary` is in the window, every later one is in
- * the index only. Writer's thread only. */
+ * Every ready task of a lane at or before its `boundary` is in the window; later ones are only in
+ * the index. Writer's thread only. */
 #ifndef STORE_SQLITE_SQLITE_LINES_H
 #define STORE_SQLITE_SQLITE_LINES_H
 
@@ -72,14 +72,14 @@ struct line *lines_get(struct sqlite_store *store, struct str namespace_name, st
 struct line *lines_by_lane(struct lines *lines, int64_t lane);
 struct line_queue *lines_queue(struct lines *lines, struct str namespace_name, struct str queue);
 
-/* A task was written (inserted, saved, deleted: status NONE): windows and counts follow. */
+/* Updates windows and counts after a task was inserted, saved or deleted (status NONE). */
 int lines_note(struct sqlite_store *store, struct line *line, const struct task *task,
                struct err *err);
 
 /* First entry of the line, refilled from the index when needed; NULL when the line is empty. */
 int lines_head(struct sqlite_store *store, struct line *line, struct line_entry **head,
                struct err *err);
-void lines_pop(struct line *line); /* drops the head: its task is about to be saved otherwise */
+void lines_pop(struct line *line); /* drops the head, whose task is about to change */
 
 /* Forgets the window: the next head is read from the index. */
 void lines_forget(struct line *line);

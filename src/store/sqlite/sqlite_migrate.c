@@ -1,6 +1,6 @@
-/* How migrate.c works on a file: statement by statement under the write lock of the database. The
- * caller holds the file's lock; a second program that migrates at the same moment waits, and then
- * finds it done. A store that nobody has open is locked and opened here. */
+/* The driver of migrate.c for a file: one statement at a time, under the database's write lock. The
+ * caller holds the lock on the file. A second program that migrates at the same moment waits and
+ * then finds it done. A closed store is locked and opened here. */
 #include "base/fault.h"
 #include "store/migrate.h"
 #include "store/sqlite/sqlite_int.h"
@@ -17,7 +17,7 @@ static int run_text(sqlite3 *db, const char *text, struct err *err)
                                                                  : sql_fail(db, "migration", err);
 }
 
-/* Statement by statement, so that a test build can be killed after each single one. */
+/* One statement at a time, so that a test build can be killed after each. */
 static int run(void *ctx, const char *text, struct err *err)
 {
     sqlite3 *db = ctx;
@@ -109,9 +109,9 @@ static int applied(void *ctx, struct arena *arena, struct migration_row *rows, u
     return rc;
 }
 
-/* ---- a store that nobody has open ---- */
+/* ---- a closed store ---- */
 
-/* Looking needs no lock, and makes nothing where nothing was. */
+/* Looking takes no lock and creates nothing. */
 static int at_file(const char *name, struct migrate_order *order, struct err *err)
 {
     bool write = order->way != MIGRATE_LOOK, is_there = access(name, F_OK) == 0;

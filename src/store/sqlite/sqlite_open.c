@@ -1,6 +1,6 @@
-/* Opening the file: lock, pragmas, migrations, the store's verbs, transactions. One process owns
- * the file (PATH-lock), one connection writes and checkpoints: SQLite before 3.51.3 has a race when
- * two do. */
+/* Opens the file: lock, pragmas, migrations, verbs, transactions. One process owns the file
+ * (PATH-lock), and one connection writes and checkpoints: SQLite before 3.51.3 has a race when two
+ * do. */
 #include "base/clock.h"
 #include "base/fault.h"
 #include "base/hash.h"
@@ -26,7 +26,7 @@
 
 #define LOCK_WAIT_US (5 * CLOCK_SECOND_US)
 #define LOCK_PAUSE_US 5000
-#define BUSY_TIMEOUT_MS 5000       /* a foreign reader with a lock; then 503 */
+#define BUSY_TIMEOUT_MS 5000       /* a foreign reader holds a lock; then 503 */
 #define WAL_PAGES_IDLE 1000        /* checkpoint from the idle loop above this */
 #define WAL_PAGES_FORCED 16384     /* 64 MiB: checkpoint even under load */
 #define PATH_BYTES_MAX 4096
@@ -49,9 +49,9 @@ static int run_text(sqlite3 *db, const char *text, struct err *err)
     return sqlite3_exec(db, text, NULL, NULL, NULL) == SQLITE_OK ? 0 : sql_fail(db, text, err);
 }
 
-/* Payloads, results and the secret of callbacks are in it, so a new file is for its owner only;
- * SQLite gives the WAL the same rights. One that exists keeps what its owner chose. Why it cannot
- * be made is told when it is opened. */
+/* Creates a new file for its owner only, because it holds payloads, results and the secret of
+ * callbacks; SQLite gives the WAL the same rights. An existing file keeps its rights. If the file
+ * cannot be created, the open that follows reports why. */
 static void make_private(const char *path)
 {
     int fd = open(path, O_CREAT | O_EXCL | O_RDWR | O_CLOEXEC, 0600);
@@ -69,7 +69,7 @@ static bool has_log(const char *path)
     return stat(name, &info) == 0 && info.st_size > 0;
 }
 
-/* busy_timeout comes first: changing the journal mode takes locks already. */
+/* busy_timeout comes first: changing the journal mode already takes locks. */
 int sqlite_db_open(const char *path, bool write, const char *vfs, sqlite3 **db, struct err *err)
 {
     int flags = SQLITE_OPEN_NOMUTEX |
@@ -85,7 +85,7 @@ int sqlite_db_open(const char *path, bool write, const char *vfs, sqlite3 **db, 
         return -(int)ERR_IO;
     }
     sqlite3_busy_timeout(*db, BUSY_TIMEOUT_MS);
-    if (!write && has_log(path)) /* who only looks leaves it to the owner, also as the last to go */
+    if (!write && has_log(path)) /* a reader leaves it to the owner, even as the last to close */
         sqlite3_db_config(*db, SQLITE_DBCONFIG_NO_CKPT_ON_CLOSE, 1, NULL);
     sqlite3_db_config(*db, SQLITE_DBCONFIG_DEFENSIVE, 1, NULL);
     sqlite3_db_config(*db, SQLITE_DBCONFIG_TRUSTED_SCHEMA, 0, NULL);
@@ -112,8 +112,8 @@ static long read_holder(int fd)
     return len > 0 ? strtol(text, NULL, 10) : 0;
 }
 
-/* Whoever was killed while it started a handler lives on in the lock for a moment, until the new
- * process has let go of everything it inherited: then it is waited for. */
+/* If a server was killed while it started a handler, the new process holds the lock for a moment,
+ * until it closes everything it inherited. This waits for that. */
 static bool take_lock(int fd)
 {
     int64_t until_us = clock_boot_us() + LOCK_WAIT_US;
@@ -159,10 +159,10 @@ int sqlite_file_lock(const char *path, int *lock_fd, struct err *err)
 void sqlite_file_unlock(int lock_fd)
 {
     if (lock_fd >= 0)
-        close(lock_fd); /* the file stays: removing it would race with the next owner */
+        close(lock_fd); /* keep the file: removing it would race with the next owner */
 }
 
-/* Locks and shared memory of these file systems do not hold what a WAL needs. */
+/* On these file systems, locks and shared memory are not reliable enough for a WAL. */
 static int refuse_network_fs(const char *path, struct err *err)
 {
     static const struct {
@@ -189,8 +189,8 @@ static int refuse_network_fs(const char *path, struct err *err)
     return 0;
 }
 
-/* Hand-written SQL beside the running server, and a rollback after which the lines could not be
- * read: what memory knows of them is no longer true. */
+/* Reads the lines again after hand-written SQL beside the running server, or after a rollback that
+ * left them unread: memory no longer matches the file. */
 static int follow_others(struct sqlite_store *store, struct err *err)
 {
     sqlite3_stmt *stmt = sql_get(&store->sql, SQL_tx_data_version, err);
@@ -206,7 +206,7 @@ static int follow_others(struct sqlite_store *store, struct err *err)
     held_forget(&store->held);
     rc = sqlite_schema_follow(store, &store->sql, err);
     if (rc < 0 && err->code == ERR_CONFLICT)
-        err->code = ERR_STORAGE; /* nothing is done through a schema that is not ours */
+        err->code = ERR_STORAGE; /* never write through a schema that is not ours */
     if (rc == 0)
         rc = lines_load(store, err);
     if (rc == 0)
@@ -234,7 +234,7 @@ static int on_wal(void *ctx, sqlite3 *db, const char *name, int pages)
     return SQLITE_OK;
 }
 
-/* A checkpoint that fails leaves a longer WAL and nothing worse (F-D2). */
+/* A failed checkpoint only leaves a longer WAL (F-D2). */
 static void checkpoint(struct sqlite_store *store)
 {
     int log_pages = 0;
@@ -250,8 +250,8 @@ static void checkpoint(struct sqlite_store *store)
     FAULT_POINT("after.checkpoint");
 }
 
-/* A write of the log that the system refused as a whole (F-D9): nothing of the commit can be on the
- * disk, so it is refused like one on a full disk. The log itself knows why its last call failed. */
+/* The system refused a whole write of the log (F-D9): none of the commit is on the disk, so it is
+ * treated like a full disk. Only the log knows why its last call failed. */
 static bool log_was_refused(sqlite3 *db)
 {
     sqlite3_file *log = NULL;
@@ -277,9 +277,9 @@ static int sqlite_commit(struct store *base, struct err *err)
         return -(int)err->code;
     rc = sql_run(&store->sql, stmt, NULL, err);
     if (rc < 0) {
-        /* A full disk leaves the transaction open and whole: rolled back, nothing is lost. Any
-         * other failure here may have left part of it on the disk: never survived in place. An I/O
-         * error of a commit does not refresh the system's error number, so it says nothing. */
+        /* A full disk leaves the transaction open and whole: after a rollback nothing is lost. Any
+         * other failure here may have written part of it, so the process must exit. An I/O error of
+         * a commit does not update the system's error number, so that number says nothing. */
         if (log_was_refused(store->sql.db))
             err_set(err, ERR_STORAGE_FULL, "the store cannot be written: its file system is "
                     "read-only or its quota used up; the server continues by itself when that "
@@ -343,7 +343,7 @@ static ino_t log_inode(const struct sqlite_store *store, int which)
     return stat(path, &info) == 0 ? info.st_ino : 0;
 }
 
-/* What others open is what we have open: otherwise they and we would see two stores. */
+/* Other processes must open the same file as we do, or they and we would see two stores. */
 static int sqlite_check(struct store *base, struct err *err)
 {
     struct sqlite_store *store = sqlite_of(base);
@@ -384,7 +384,7 @@ static int64_t sqlite_task_key_next(struct store *base)
 
 static int64_t sqlite_execution_key_next(struct store *base, int64_t above)
 {
-    (void)above; /* the next is beyond all */
+    (void)above; /* the next key is above all others */
     return sqlite_of(base)->next_execution_key++;
 }
 
@@ -459,7 +459,7 @@ static int read_last(struct sqlite_store *store, struct err *err)
     return 0;
 }
 
-/* Before anything is migrated, reserved or made. */
+/* Runs before anything is migrated, reserved or made. */
 static int admit(struct sqlite_store *store, const struct store_options *options,
                  struct err *err)
 {
@@ -501,13 +501,13 @@ static int open_database(struct sqlite_store *store, const struct store_options 
     return read_last(store, err) < 0 ? -(int)err->code : lines_load(store, err);
 }
 
-/* Without it every allocation takes a lock to be counted: 6 % of a task's instructions. */
+/* With these statistics on, every allocation takes a lock: 6 % of a task's instructions. */
 void sqlite_store_own_process(void)
 {
     sqlite3_config(SQLITE_CONFIG_MEMSTATUS, 0);
 }
 
-/* Nobody makes it here. */
+/* The file must exist: this call never creates it. */
 static int require_file(const char *path, struct err *err)
 {
     if (access(path, F_OK) == 0 || errno != ENOENT)
@@ -515,7 +515,8 @@ static int require_file(const char *path, struct err *err)
     return err_set(err, ERR_NOT_FOUND, "there is no store '%s'; check the path", path);
 }
 
-/* Who wants to serve it may use the server that does; others cannot. */
+/* A command that wants to serve the store is pointed to the running server; others cannot use
+ * it. */
 static int lock_file(struct sqlite_store *store, const struct store_options *options,
                      struct err *err)
 {

@@ -1,9 +1,9 @@
-/* Retention: removes old events, executions and logs in small steps that never hold the writer
- * long. Tasks themselves are removed by whoever decides about them, with tasks_delete.
+/* Retention: removes old events, executions and logs in small steps that never block the writer for
+ * long. The engine decides which tasks go and removes them with tasks_delete.
  *
- * A pass walks the tasks that have any history left, by key, and ends at the first task younger
- * than both times. History of a task that has not ended stays, so do executions under way and
- * executions whose logs are still kept. Writer's thread only. */
+ * A pass walks the tasks that have history left, by key, and ends at the first task younger than
+ * both times. It keeps the history of tasks that have not ended, open executions, and executions
+ * whose logs are still kept. Writer's thread only. */
 #include "store/log_store.h"
 #include "store/sqlite/sqlite_int.h"
 #include "store/sqlite/sqlite_tasks.h"
@@ -13,7 +13,7 @@ struct prune {
     struct sqlite_sql *sql;
     int64_t events_before_us;
     int64_t executions_before_us;
-    uint32_t left; /* rows that may still be removed, and looks that may still be taken */
+    uint32_t left; /* rows it may still remove, and look at */
     uint32_t removed;
 };
 
@@ -25,7 +25,7 @@ static void count_removed(struct prune *prune, int64_t rows)
     prune->left -= removed < prune->left ? removed : prune->left;
 }
 
-/* The lowest id an execution that began at this time can have. */
+/* The lowest id of an execution that began at this time. */
 static struct uuid id_at(int64_t time_us)
 {
     uint64_t ms = time_us > 0 ? (uint64_t)time_us / 1000 : 0;
@@ -70,7 +70,7 @@ static int delete_logs(struct prune *prune, const struct uuid *id, struct err *e
     return 0;
 }
 
-/* Those of a run whose last line is old enough, by what the chain says. */
+/* The logs of an execution whose last line is old enough, judging by its chain. */
 static int delete_old_logs(struct prune *prune, const struct uuid *id, int64_t before_us,
                            struct err *err)
 {
@@ -86,8 +86,8 @@ static int delete_old_logs(struct prune *prune, const struct uuid *id, int64_t b
     return may_go && rc == 0 ? delete_logs(prune, id, err) : rc;
 }
 
-/* Whole executions at a time, oldest first: a chain of log hashes stays whole or goes. *cursor: the
- * time to go on from, 0 when all were seen. */
+/* Whole executions at a time, oldest first, so that a chain of log hashes stays whole or goes.
+ * *cursor: the time to continue from, 0 at the end. */
 static int prune_logs(struct prune *prune, int64_t before_us, int64_t *cursor_ms, struct err *err)
 {
     const int64_t start_ms = *cursor_ms;
@@ -118,7 +118,7 @@ static int prune_logs(struct prune *prune, int64_t before_us, int64_t *cursor_ms
         *cursor_ms = uuid7_time_ms(&at);
     }
     if (*cursor_ms == start_ms && prune->removed == 0)
-        ++*cursor_ms; /* a whole step of runs under way that began in one millisecond */
+        ++*cursor_ms; /* a whole step of open runs that began in one millisecond */
     return 0;
 }
 
@@ -227,8 +227,8 @@ static int prune_tasks(struct prune *prune, int64_t *cursor, struct err *err)
             *cursor = 0;
             return 0;
         }
-        *cursor = candidate.task; /* again, if the limit ends the step within this task */
-        /* the first event goes first: verify takes a task that has it for whole */
+        *cursor = candidate.task; /* this task again, if the step reaches its limit here */
+        /* remove the first event first: verify treats a task that still has it as complete */
         if (candidate.ended &&
             (prune_events(prune, candidate.task, SQL_prune_opening, err) < 0 ||
              prune_events(prune, candidate.task, SQL_prune_events, err) < 0 ||
@@ -241,8 +241,8 @@ static int prune_tasks(struct prune *prune, int64_t *cursor, struct err *err)
     return 0;
 }
 
-/* *cursor below 0: minus the time in milliseconds up to which the logs are done; above: the next
- * task key to look at. */
+/* *cursor below 0: minus the time in milliseconds up to which logs are done. Above: the next task
+ * key. */
 int sqlite_history_prune(struct store *base, int64_t events_before_us,
                          int64_t executions_before_us, int64_t logs_before_us, uint32_t limit,
                          int64_t *cursor, uint32_t *removed, struct err *err)

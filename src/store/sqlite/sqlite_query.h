@@ -1,5 +1,5 @@
-/* A statement that is put together at run time: its text, and the values its question marks stand
- * for, in order. For lists with filters; belongs to one reader. */
+/* A statement built at run time: its text, and the values of its question marks in order. For lists
+ * with filters; belongs to one reader. */
 #ifndef STORE_SQLITE_SQLITE_QUERY_H
 #define STORE_SQLITE_SQLITE_QUERY_H
 
@@ -31,9 +31,9 @@ sqlite3_stmt *query_prepare(struct query *query, struct sqlite_sql *sql, struct 
 
 #define KEY_END (INT64_C(1) << 40) /* ids carry 40 bits of key */
 
-/* The first key from which on every row was created at or after the time: created_at grows with the
- * key, so halving finds it in 40 looks. probe gives the first key from a given one on, and when
- * its row was created. */
+/* The first key such that it and all later rows were created at or after the time. created_at grows
+ * with the key, so a binary search finds it in 40 looks. probe returns the first key at or after a
+ * given one, and when its row was created. */
 int query_key_at(struct sqlite_sql *sql, enum sqlite_statement probe, int64_t time_us,
                  int64_t *key, struct err *err);
 

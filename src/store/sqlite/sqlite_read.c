@@ -1,6 +1,6 @@
-/* The reading verbs but for the list of tasks. A reader has a connection of its own that cannot
- * write, sees committed states only, and gives up after a few seconds, so that no request can hold
- * a snapshot (and with it the WAL) for long. One reader per thread. */
+/* The reading verbs except the list of tasks. A reader has its own connection, which cannot write
+ * and sees committed states only. It gives up after a few seconds, so that no request can hold a
+ * snapshot (and so the WAL) for long. One reader per thread. */
 #include "store/sqlite/sqlite_read.h"
 #include "store/sqlite/sqlite_file.h"
 #include "store/sqlite/sqlite_cursor.h"
@@ -8,10 +8,10 @@
 #include "base/clock.h"
 #include "core/bounds.h"
 
-#define LOGS_BETWEEN_LOOKS 64 /* at the clock, while lines are looked for */
-#define READER_BUSY_MS 2000     /* WAL readers wait only while the log is being recovered */
+#define LOGS_BETWEEN_LOOKS 64 /* between looks at the clock, in a search of log lines */
+#define READER_BUSY_MS 2000     /* WAL readers wait only during a recovery of the log */
 #define PROGRESS_STEPS 20000    /* virtual machine steps between looks at the clock: about 1 ms */
-#define ROW_SLACK_BYTES 2048    /* alignment of some 30 texts, and a block's head */
+#define ROW_SLACK_BYTES 2048    /* alignment of some 30 texts, and a block's header */
 
 static int over_time(void *ctx)
 {
@@ -57,7 +57,7 @@ void sqlite_reader_close(struct store_reader *reader)
     free(reader);
 }
 
-/* One that cannot read the schema again fails at its first statement. */
+/* If the schema cannot be read again, the reader fails at its first statement. */
 void reader_begin(struct store_reader *reader)
 {
     struct err err = {0};
@@ -108,7 +108,7 @@ static uint32_t bounded(uint32_t limit, uint32_t max)
     return limit == 0 || limit > max ? max : limit;
 }
 
-/* While a task is held and its holder lists it, the holder's lease counts if it is the later. */
+/* While the holder of a task lists it, the later of the holder's lease and the task's counts. */
 static void join_lease(struct task *task, int64_t worker_until_us)
 {
     if (task->lease.held && !task->lease.unlisted && worker_until_us > task->lease.until_us)
@@ -205,8 +205,8 @@ static void log_from_row(sqlite3_stmt *stmt, struct arena *arena, struct log_ent
     entry->removed = sqlite3_column_int(stmt, 9) != 0;
 }
 
-/* What a filter asks for is looked at here and not in SQL, so that a look can give up between two
- * lines and say where. */
+/* Applies a filter here and not in SQL, so that a search can stop between two lines and say
+ * where. */
 static bool log_fits(sqlite3_stmt *stmt, const struct log_filter *filter)
 {
     enum log_severity level = SEVERITY_FATAL;
@@ -227,7 +227,7 @@ static bool log_fits(sqlite3_stmt *stmt, const struct log_filter *filter)
                              filter->text.len);
 }
 
-/* True, and *stop is set, when it is time to give up; asked now and then. */
+/* Called now and then: true, and *stop is set, when the search should stop. */
 static bool gives_up(sqlite3_stmt *stmt, const struct log_filter *filter, uint64_t looked_at)
 {
     if (!filter->stop || looked_at % LOGS_BETWEEN_LOOKS != 0 ||

@@ -15,14 +15,14 @@ struct timed_reader {
 /* Around every call: begin starts its time limit, end returns rc. */
 void reader_begin(struct store_reader *reader);
 int reader_end(struct store_reader *reader, int rc);
-/* rc, or -ERR_MEMORY when a part of the answer found no room. */
+/* rc, or -ERR_MEMORY when part of the answer did not fit. */
 int reader_whole(const struct arena *arena, int rc, struct err *err);
 
-/* A task with everything by its key; *task is left NULL when there is none. */
+/* Everything of a task, by its key; *task stays NULL when there is none. */
 int reader_task_by_key(struct store_reader *reader, int64_t key, struct arena *arena,
                        struct task *task, bool *found, struct err *err);
 
-/* -ERR_TOO_LARGE when the texts of the row do not fit what the arena has left. */
+/* -ERR_TOO_LARGE when the row's texts do not fit into the rest of the arena. */
 int reader_row_fits(sqlite3_stmt *stmt, const struct arena *arena, struct err *err);
 
 /* The reading verbs that are not on rows; sqlite_read.c, sqlite_read_list.c */

@@ -1,13 +1,13 @@
-/* The list of tasks: any combination of filters, newest or oldest first. Keys are found on the way
- * that looks at the fewest rows (one index drives, every other filter is a condition), then each
- * task is read by its key; both in one snapshot. The way decides the cost only: every way with its
- * conditions finds the same tasks. One reader per thread. */
+/* The list of tasks: any combination of filters, newest or oldest first. The way that looks at the
+ * fewest rows finds the keys (one index drives the query, every other filter is a condition); then
+ * each task is read by its key, in the same snapshot. The way affects only the cost: each finds the
+ * same tasks. One reader per thread. */
 #include "store/sqlite/sqlite_query.h"
 #include "store/sqlite/sqlite_read.h"
 
 #include "core/bounds.h"
 
-/* The times decide, the keys only narrow; those of a copied cluster are less in order. */
+/* Times decide; keys only narrow the search. Keys of a copied cluster are less in order. */
 #define CREATED_MARGIN_US INT64_C(60000000)
 
 struct list {
@@ -21,7 +21,7 @@ struct list {
 
 /* Counts from lane_counts that choose the way. */
 struct list_counts {
-    int64_t lanes;     /* that fit the filter and hold tasks of the status */
+    int64_t lanes;     /* lanes that fit the filter and hold tasks of the status */
     int64_t matching;  /* tasks of these lanes and of the status */
     int64_t in_lanes;  /* tasks of these lanes, any status */
     int64_t in_status; /* tasks of the status, any lane */
@@ -30,7 +30,7 @@ struct list_counts {
 
 enum way { WAY_WALK, WAY_LANES, WAY_SETTLED, WAY_HELD, WAY_PENDING, WAY_DELAYED, WAY_COUNT };
 
-/* Columns of task_options with an index of their own, the usually rarer ones first. */
+/* Columns of task_options that have an index, the usually rarest first. */
 static const struct {
     const char *column;
     const char *index;
@@ -117,7 +117,7 @@ static void add_end(struct list *list, const char *alias)
     query_add_number(&list->query, " LIMIT ?", list->limit);
 }
 
-/* Tables that only some filters need; each costs a look per row. */
+/* Joins tables that only some filters need, because each costs a look per row. */
 static const char *options_join(const struct list *list)
 {
     for (size_t i = 0; i < INDEXED_COUNT; i++) {
@@ -164,8 +164,8 @@ static void add_namespace(struct list *list, const char *alias)
     }
 }
 
-/* An outside id, a column with an index of its own, or a tag drives: the text up to WHERE and its
- * own conditions. The alias that carries the key, or NULL when there is no such filter. */
+/* An outside id, an indexed column or a tag drives: writes the text up to WHERE and its conditions.
+ * Returns the alias that has the key, or NULL when there is no such filter. */
 static const char *begin_by_column(struct list *list)
 {
     static const char by_lane[] = " CROSS JOIN lanes l ON l.lane = p.lane";
@@ -211,7 +211,7 @@ static bool build_by_column(struct list *list)
     return true;
 }
 
-/* The first of every lane that fits, then the first of these. */
+/* The first tasks of every lane that fits, then the first of these. */
 static void build_by_lanes(struct list *list)
 {
     const struct task_filter *filter = list->filter;
@@ -230,8 +230,8 @@ static void build_by_lanes(struct list *list)
     add_end(list, "x");
 }
 
-/* Walks task_states: by key, or through the index of a status. Statuses are written out because
- * partial indexes want constants. */
+/* Walks task_states, by key or by the index of a status. Statuses are literals because partial
+ * indexes need constants. */
 static void build_by_state(struct list *list, enum way way)
 {
     static const char *const from[WAY_COUNT] = {
@@ -282,7 +282,7 @@ static int count_lanes(struct list *list, struct list_counts *counts, struct err
     return 0;
 }
 
-/* Rows one looks at among `rows`, of which `matching` fit, until `wanted` are found. */
+/* How many of `rows` rows, `matching` of which fit, must be read to find `wanted`. */
 static double rows_until(int64_t rows, int64_t matching, double wanted)
 {
     double looks = (double)rows * wanted / (double)(matching > 0 ? matching : 1);
@@ -304,7 +304,7 @@ static enum way choose_way(const struct list *list, const struct list_counts *co
     switch (list->filter->status) {
     case STATUS_NONE:
         break;
-    case STATUS_PENDING: /* every row is fetched and sorted, so it counts twice */
+    case STATUS_PENDING: /* fetches and sorts every row, so it counts twice */
         costs[WAY_PENDING] = 2 * (double)counts->in_status;
         break;
     case STATUS_DELAYED:
@@ -323,7 +323,7 @@ static enum way choose_way(const struct list *list, const struct list_counts *co
     return best;
 }
 
-/* Puts the statement together. *empty: the counts say already that nothing fits. */
+/* Builds the statement. *empty: the counts already show that nothing fits. */
 static int build(struct list *list, bool *empty, struct err *err)
 {
     struct list_counts counts = {0};

@@ -1,10 +1,10 @@
-/* Rows to structs and back, once for every statement that reads or writes them. The columns of
- * tasks come from core/task/task_fields.h, in its order. */
+/* Converts rows to structs and back, once for every statement that reads or writes them. The
+ * columns of tasks come from core/task/task_fields.h, in its order. */
 #include "store/sqlite/sqlite_int.h"
 
 #include "base/hash.h"
 
-/* A row key that is NULL is looked for nowhere: these two cost nothing where they are not there. */
+/* A NULL row key matches nothing: these two cost nothing where they are absent. */
 const char sqlite_details_join[] = "LEFT JOIN task_details x ON x.task = s.details";
 const char sqlite_spec_joins[] = "JOIN task_specs p ON p.task = s.task "
                                  "LEFT JOIN task_details x ON x.task = s.details "
@@ -47,7 +47,7 @@ void bind_int_or_null(sqlite3_stmt *stmt, int at, int64_t value)
         sqlite3_bind_int64(stmt, at, value);
 }
 
-/* SQLite copies a text before it hands it out: without memory a text reads as none (F-D16). */
+/* SQLite copies a text before it returns it: without memory a text reads as absent (F-D16). */
 struct str column_view(sqlite3_stmt *stmt, int at)
 {
     const char *text = (const char *)sqlite3_column_text(stmt, at);
@@ -96,7 +96,7 @@ static inline void bind_unless(sqlite3_stmt *stmt, int at, int64_t value, bool n
         sqlite3_bind_int64(stmt, at, value);
 }
 
-/* Every kind: the parameter at++ of stmt. The compiler knows what the row of the field says. */
+/* Every kind: binds parameter at++ of stmt. The compiler knows the kind from the field's row. */
 #define BIND_INT(value, flags, empty, words)                                                       \
     bind_unless(stmt, at++, value,                                                                 \
                 ((flags) & FIELD_FILLED) == FIELD_EMPTY && (value) == (empty));
@@ -113,7 +113,7 @@ static inline void bind_unless(sqlite3_stmt *stmt, int at, int64_t value, bool n
 #define TASK_FIELD_BIND(name, path, kind, flags, empty, words, show, ask)                          \
     BIND_##kind(task->path, flags, empty, words)
 
-/* Every kind: whether it is other than what is stored as NULL. */
+/* Every kind: is it different from what NULL stands for? */
 #define HAS_INT(value, empty) || (value) != (empty)
 #define HAS_BOOL HAS_INT
 #define HAS_TIME HAS_INT
@@ -123,7 +123,7 @@ static inline void bind_unless(sqlite3_stmt *stmt, int at, int64_t value, bool n
 #define TASK_FIELD_HAS(name, path, kind, flags, empty, words, show, ask)                           \
     HAS_##kind(task->path, empty)
 
-/* Every kind: the column at++ of stmt. */
+/* Every kind: reads column at++ of stmt. */
 #define READ_INT(to, empty, words)                                                                 \
     to = (empty) ? column_int(stmt, at, empty) : sqlite3_column_int64(stmt, at);
 #define READ_BOOL(to, empty, words)                                                                \
@@ -140,7 +140,7 @@ static inline void bind_unless(sqlite3_stmt *stmt, int at, int64_t value, bool n
         READ_##kind(task->path, empty, words) at++;                                                \
     }
 
-/* Valid until the next step; STR_NONE is no word of ours. */
+/* Valid until the next step. STR_NONE is not one of our words. */
 static struct str column_word(sqlite3_stmt *stmt, int at, struct arena *arena)
 {
     const char *word = (const char *)sqlite3_column_text(stmt, at);
@@ -234,7 +234,7 @@ static void options_from_row(sqlite3_stmt *stmt, int at, struct arena *arena, st
     TASK_FIELDS_ONLY(NOT, READ, NOT, NOT, NOT, NOT)
 }
 
-/* The spec of a task without a row in task_options; the task was zeroed. */
+/* The spec of a task without a row in task_options; the caller zeroed the task. */
 #define DEFAULT_INT(to, empty) to = (empty);
 #define DEFAULT_BOOL DEFAULT_INT
 #define DEFAULT_WORD DEFAULT_INT

@@ -36,7 +36,7 @@ void sqlite_write_names(struct buf *out, const char *before, const struct field 
 #define SQLITE_OPTIONS task_specs + TASK_SPECS_NEAR, TASK_SPECS_OPTIONS
 #define SQLITE_DETAILS task_states + TASK_STATES_NEAR, TASK_STATES_DETAILS
 
-/* What the columns of tasks are read from, beside `task_states s`: @details@ and @joins@. */
+/* The tables that a task's columns come from, beside `task_states s`: @details@ and @joins@. */
 extern const char sqlite_details_join[];
 extern const char sqlite_spec_joins[];
 #define TASK_FIELD_LOADED(name, path, kind, flags, empty, words, show, ask)                        \
@@ -46,8 +46,8 @@ enum {
     SQLITE_SPEC_COLUMNS_COUNT = 1 TASK_FIELDS_ONLY(LOADED, LOADED, NOT, NOT, NOT, NOT),
 };
 
-/* Read a row whose columns start at `first`. namespace, queue and type come from the lane: a
- * writer resolves it in memory, a reader selects `l.namespace, l.queue, l.type` by itself. */
+/* Read a row whose columns start at `first`. namespace, queue and type come from the lane: a writer
+ * resolves it in memory, a reader selects `l.namespace, l.queue, l.type` itself. */
 void sqlite_state_from_row(sqlite3_stmt *stmt, int first, struct arena *arena, struct task *task,
                            int64_t *lane);
 void sqlite_spec_from_row(sqlite3_stmt *stmt, int first, struct arena *arena, struct task *task);

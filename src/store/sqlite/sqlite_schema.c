@@ -1,9 +1,9 @@
-/* Is the schema of the file the one that our migrations make? An attacker can put a
- * trigger on a table of ours, or a view in its place that shows every reader something else: such
- * a store is refused (F-J5). Compared are the texts of sqlite_master, which are all that SQLite
- * itself goes by, with those of a database in memory. Beside ours there may be tables, their
- * indexes and views of others, but no trigger, and nothing that belongs to a table of ours.
- * Any thread, each with its own connection. */
+/* Checks that the schema of the file is the one our migrations make. An attacker could put a
+ * trigger on one of our tables, or replace a table with a view that shows readers something else:
+ * such a store is refused (F-J5). SQLite itself relies only on the texts in sqlite_master, so these
+ * are compared with those of a database in memory. Foreign tables, their indexes and views may live
+ * beside ours, but no trigger, and nothing attached to our tables. Any thread, each with its own
+ * connection. */
 #include "base/buf.h"
 #include "base/hash.h"
 #include "store/migrate.h"
@@ -88,7 +88,7 @@ static bool take_word(struct str *text, const char *word)
     return true;
 }
 
-/* Spaces and comments, as SQLite reads them. */
+/* Skips spaces and comments as SQLite does. */
 static void skip_spaces(struct str *text)
 {
     while (text->len > 0) {
@@ -106,20 +106,20 @@ static void skip_spaces(struct str *text)
     }
 }
 
-/* What ends a name that begins with this; 0 = it is a plain one. */
+/* The byte that ends a name that begins with this one; 0 = a plain name. */
 static char quote_end(char begin)
 {
     return begin == '[' ? ']' : begin == '"' || begin == '`' || begin == '\'' ? begin : '\0';
 }
 
-/* As SQLite reads them. */
+/* Letters of a name, as SQLite defines them. */
 static bool is_plain(char byte)
 {
     return (byte >= '0' && byte <= '9') || (byte >= 'A' && byte <= 'Z') ||
            (byte >= 'a' && byte <= 'z') || byte == '_' || byte == '$' || (uint8_t)byte >= 0x80;
 }
 
-/* The next byte of a name; false behind its last one. Two quotes inside of quotes are one. */
+/* The next byte of a name; false at its end. Two quotes inside quotes are one. */
 static bool take_byte(struct str *text, char end, char *byte)
 {
     if (text->len == 0 || (!end && !is_plain(text->data[0])))
@@ -134,7 +134,7 @@ static bool take_byte(struct str *text, char end, char *byte)
     return true;
 }
 
-/* Moves behind this name, plain or quoted, and the spaces; false if the text has another one. */
+/* Skips this name, plain or quoted, and the spaces after it; false if the text has another one. */
 static bool take_name(struct str *text, struct str name)
 {
     char end = text->len > 0 ? quote_end(text->data[0]) : '\0', byte;
@@ -163,14 +163,14 @@ static bool is_ours(const struct objects *expected, struct str name)
     return false;
 }
 
-/* Tables of such names would come before functions that statements may use as tables. */
+/* SQLite would prefer tables of these names to the functions that statements use as tables. */
 static bool shadows(struct str name)
 {
     return take_word(&name, "json_") || take_word(&name, "pragma_") ||
            take_word(&name, "sqlite_") || take_word(&name, "generate_series");
 }
 
-/* SQLite goes by the text alone: type and names beside it may say anything. */
+/* SQLite uses only the text: the type and names beside it may say anything. */
 static bool is_harmless(const struct objects *expected, const struct object *object)
 {
     struct str text = object->sql;
@@ -241,8 +241,8 @@ static int compare(const struct objects *expected, const struct objects *found, 
                                 : 0;
 }
 
-/* By the hash of a store that is just made (tools/schema_lists.py): spares most starts the
- * migrations in memory, which take some 10 ms. */
+/* Compares the hash with that of a new store (tools/schema_lists.py), which saves most starts the
+ * migrations in memory, about 10 ms. */
 static bool is_as_made(const struct objects *found)
 {
     const struct embedded *made = embedded_find("store/sqlite/schema.sha256");
@@ -310,7 +310,7 @@ int sqlite_schema_others(sqlite3 *db, struct arena *arena, struct str **names, u
 
 /* ---- while it is open ---- */
 
-/* Of all it consists of, and of the number by which SQLite knows that it changed. */
+/* A sum over the whole schema and SQLite's schema version. */
 static int sum_schema(sqlite3 *db, uint64_t *sum, struct err *err)
 {
     struct buf text = BUF_INIT(TEXT_BYTES_MAX);
@@ -340,7 +340,7 @@ static int sum_schema(sqlite3 *db, uint64_t *sum, struct err *err)
     return rc;
 }
 
-/* Let through, and said once: allow_changed_schema. */
+/* Accepted, and reported once: allow_changed_schema. */
 static int tell_of(struct sqlite_store *store, sqlite3 *db, uint64_t sum, struct err *err)
 {
     struct err why = {0};
@@ -355,8 +355,9 @@ static int tell_of(struct sqlite_store *store, sqlite3 *db, uint64_t sum, struct
     return 0;
 }
 
-/* SQLite reads it again only where the file has another number of it, which anybody can keep: then
- * we would read other pages than everybody else. Not in the middle of a statement. */
+/* SQLite reads the schema again only if its version in the file changed, and a forger can keep the
+ * version: then we would read other pages than other programs do. Not in the middle of a
+ * statement. */
 static int read_again(struct sqlite_sql *sql, uint64_t sum, struct err *err)
 {
     sqlite3_stmt *stmt = NULL;

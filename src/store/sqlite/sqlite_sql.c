@@ -17,7 +17,7 @@ static const char *const names[SQL_COUNT] = {
 
 /* ---- tokens ---- */
 
-/* What is read of a task: aliases s, x, p and o. The keys of specs are those of states. */
+/* What is read of a task, with the aliases s, x, p and o. Specs and states have the same keys. */
 static void write_state(struct buf *out)
 {
     sqlite_write_names(out, "s.", task_states, TASK_STATES_NEAR);
@@ -80,16 +80,16 @@ static void write_details_insert(struct buf *out)
     write_insert(out, "task", SQLITE_DETAILS, NULL);
 }
 
-/* The parameters are those of the insert; one more is the version that must be stored. */
+/* The parameters are those of the insert, then the version that must be stored. */
 static void write_state_update(struct buf *out)
 {
-    for (uint32_t i = 3; i < TASK_STATES_NEAR; i++) /* behind task, lane and id, which stay */
+    for (uint32_t i = 3; i < TASK_STATES_NEAR; i++) /* after task, lane and id, which stay */
         buf_format(out, "%s = ?%u, ", task_states[i].name, i + 1);
     buf_format(out, "details = ?%d WHERE task = ?1 AND version = ?%d", TASK_STATES_NEAR + 1,
                TASK_STATES_NEAR + 2);
 }
 
-/* What is not of tasks the row layer knows. */
+/* Tokens that are not of tasks belong to the row layer. */
 static void write_token(struct buf *out, struct str token)
 {
     static const struct {
@@ -160,8 +160,8 @@ struct str sql_text(struct sqlite_sql *sql, enum sqlite_statement list)
     return sql->lists[list];
 }
 
-/* Statements of sql/logs.sql judge what they read by hashes and codes, those of sql/verify.sql tell
- * of all that is wrong. */
+/* Statements of sql/logs.sql verify what they read by hashes and codes, those of sql/verify.sql
+ * report everything that is wrong. */
 static bool judges(const char *name)
 {
     static const char *const beginnings[] = {"verify_", "walk_", "chain_", "head_", "heads_",
@@ -193,8 +193,8 @@ sqlite3_stmt *sql_get(struct sqlite_sql *sql, enum sqlite_statement name, struct
     return stmt;
 }
 
-/* The system's error number is that of the last I/O error, however long ago; and a failed sync is
- * final whatever its reason (F-D3). */
+/* The system's error number is that of the last I/O error, however long ago. A failed sync is final
+ * whatever its reason (F-D3). */
 static bool is_full(sqlite3 *db, int rc)
 {
     int number = sqlite3_system_errno(db);

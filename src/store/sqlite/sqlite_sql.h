@@ -1,5 +1,6 @@
-/* Prepared statements of one connection, found by name in the embedded .sql files, and what their
- * failures mean. A statement name is declared here once; its text is in sql/NAME-OF-TABLE.sql. */
+/* Prepared statements of one connection, found by name in the embedded .sql files, and the meaning
+ * of their failures. Each statement name is declared here once; its text is in
+ * sql/NAME-OF-TABLE.sql. */
 #ifndef STORE_SQLITE_SQLITE_SQL_H
 #define STORE_SQLITE_SQLITE_SQL_H
 
@@ -46,7 +47,7 @@
     X(verify_log_classes) X(verify_log_owners)                                                 \
     X(verify_checkpoints) X(verify_runs)
 
-/* Those of the row layer come first, as in enum rows_statement. */
+/* The row layer's come first, as in enum rows_statement. */
 enum sqlite_statement {
 #define X(name) SQL_##name,
     ROWS_COMMON_STATEMENTS(X) SQLITE_STATEMENTS(X)
@@ -57,9 +58,9 @@ enum sqlite_statement {
 struct sqlite_sql {
     sqlite3 *db;
     sqlite3_stmt *stmts[SQL_COUNT];
-    struct str lists[ROWS_LISTS_COUNT]; /* texts of those that are prepared for every call */
+    struct str lists[ROWS_LISTS_COUNT]; /* texts of lists, which are prepared for every call */
     struct sqlite_classes classes;
-    uint64_t schema_sum; /* of the schema that this connection goes by; 0 = of none yet */
+    uint64_t schema_sum; /* of the schema this connection uses; 0 = none yet */
 };
 
 /* The statement, reset and with no bindings left; prepared on first use. NULL on failure. */
@@ -74,7 +75,7 @@ int sql_run(struct sqlite_sql *sql, sqlite3_stmt *stmt, int64_t *changes, struct
 /* Next row: 1, end: 0 (reset), or a negative error (reset). */
 int sql_step(struct sqlite_sql *sql, sqlite3_stmt *stmt, struct err *err);
 
-/* Prepares text that was put together at run time (lists with filters); caller finalizes. */
+/* Prepares text built at run time (lists with filters); the caller finalizes it. */
 sqlite3_stmt *sql_prepare(struct sqlite_sql *sql, struct str text, struct err *err);
 
 /* What an SQLite result code means to us (data-model, 'When the store fails'). */

@@ -1,4 +1,4 @@
-/* The door of the SQLite store: what the store's opener names. Paths are files. */
+/* The entry to the SQLite store, for store_open.c. Paths are files. */
 #ifndef STORE_SQLITE_SQLITE_STORE_H
 #define STORE_SQLITE_SQLITE_STORE_H
 

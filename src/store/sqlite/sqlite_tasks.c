@@ -15,7 +15,7 @@ static bool has_data(const struct task *task)
     return task->has_data ? task->data.data != NULL : task->row.data;
 }
 
-/* Returns the place behind the columns. */
+/* Returns the position after the columns. */
 static int bind_state(sqlite3_stmt *stmt, const struct task *task, char *parked)
 {
     int at = sqlite_bind_state(stmt, task);
@@ -81,7 +81,7 @@ static int write_data(struct sqlite_store *store, const struct task *task, bool 
     return sql_run(&store->sql, stmt, NULL, err);
 }
 
-/* One row per tag; tags was checked to be an array of short strings. */
+/* One row per tag; `tags` has been checked to be an array of short strings. */
 static int write_tags(struct sqlite_store *store, const struct task *task,
                       enum sqlite_statement what, struct err *err)
 {
@@ -219,7 +219,7 @@ static int load_data(struct sqlite_store *store, struct task *task, struct arena
     return 0;
 }
 
-/* Names come from the line, which lives as long as the store (or the next rollback): copied. */
+/* Copies the names, which belong to the line and live until the store closes or rolls back. */
 int sqlite_task_from_row(struct sqlite_store *store, sqlite3_stmt *stmt, unsigned parts,
                          struct arena *arena, struct task *task, struct err *err)
 {
@@ -302,7 +302,8 @@ static int delete_by(struct sqlite_store *store, enum sqlite_statement what,
     return sql_run(&store->sql, stmt, NULL, err);
 }
 
-/* Of executions that were checked; others that are the task's by now stay, for verify to name. */
+/* Of executions that were checked. Others that belong to the task by now stay, for verify to
+ * report. */
 static int delete_logs(struct sqlite_store *store, const struct task *task, struct err *err)
 {
     sqlite3_stmt *stmt = sql_get(&store->sql, SQL_log_executions, err);
@@ -375,7 +376,7 @@ static void bind_unique(sqlite3_stmt *stmt, const struct unique *unique)
     bind_str(stmt, 4, unique->value);
 }
 
-/* Whoever has it, if anybody has. */
+/* The task that has the key, if any. */
 static int find_owner(struct sqlite_store *store, struct unique *unique, struct err *err)
 {
     sqlite3_stmt *stmt = sql_get(&store->sql, SQL_unique_owner, err);

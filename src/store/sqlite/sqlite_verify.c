@@ -1,6 +1,6 @@
-/* Compares the store with itself: SQLite's own checks, then ours, each a statement of
- * sql/verify.sql that gives one line per finding, then the hashes of the checkpoints. Only reads;
- * works on a store that is open for use and on one that is only looked at. */
+/* Checks the store against itself: SQLite's own checks, then ours (each a statement of
+ * sql/verify.sql that returns one line per finding), then the hashes of the checkpoints. Only
+ * reads; works on a store in use and on one opened only to look. */
 #include "core/task/checkpoint.h"
 #include "core/task/recovery_fields.h"
 #include "base/hash.h"
@@ -8,7 +8,7 @@
 #include "store/sqlite/sqlite_file.h"
 #include "store/sqlite/sqlite_int.h"
 
-#define LINES_MAX 100 /* per check: whoever sees a hundred knows enough */
+#define LINES_MAX 100 /* per check: a hundred findings are enough to act on */
 #define LINE_BYTES 512
 #define CHECKPOINT_ARENA_BYTES (16 * 1024 * 1024) /* three parts of 1 MiB, with room */
 
@@ -27,7 +27,7 @@ static const enum sqlite_statement checks[] = {
     SQL_verify_open_children, SQL_verify_orphans, SQL_verify_runs,
     SQL_verify_uniques,     SQL_verify_sums};
 
-/* False when the check has told enough. */
+/* False when the check has reported enough. */
 static bool tell(void *ctx, const char *line)
 {
     struct verify *verify = ctx;
@@ -68,7 +68,8 @@ static void text_sum(sqlite3_context *context, int count, sqlite3_value **values
         sqlite3_result_error_nomem(context); /* asked only where there is a text */
 }
 
-/* integrity_check gives one line 'ok' or what is wrong; a page that cannot be read is a finding. */
+/* integrity_check returns one line 'ok' or the findings; a page that cannot be read is a
+ * finding. */
 static int check_integrity(struct verify *verify, struct str pragma, struct err *err)
 {
     sqlite3_stmt *stmt = sql_prepare(verify->sql, pragma, err);
@@ -190,8 +191,8 @@ static int add_functions(sqlite3 *db, struct err *err)
     return 0;
 }
 
-/* The tables that lines of logs are read from: an index that says something else than its table, a
- * value of another class or a row that is gone would show readers other lines than the walk. */
+/* The tables that hold log lines. An index that disagrees with its table, a value of another class
+ * or a missing row would show readers other lines than the walk. */
 int sqlite_verify_logs(struct store *base, void (*tell_line)(void *ctx, const char *line),
                        void *ctx, struct err *err)
 {
@@ -213,7 +214,7 @@ int sqlite_verify_logs(struct store *base, void (*tell_line)(void *ctx, const ch
     return rc == 0 ? run_check(&verify, SQL_verify_log_owners, err) : rc;
 }
 
-/* Runs in one snapshot unless it is called within a transaction. */
+/* Runs in one snapshot, unless called within a transaction. */
 int sqlite_verify(struct store *base, void (*tell_line)(void *ctx, const char *line), void *ctx,
                   int64_t *findings, struct err *err)
 {

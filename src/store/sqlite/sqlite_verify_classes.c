@@ -1,5 +1,5 @@
-/* Whether every value of the tables that are ours has the class its column says: SQLite stores any
- * class anywhere, and readers refuse such rows (sqlite_classes.h). One walk over each table. Only
+/* Checks that every value of our tables has the class of its column: SQLite stores any class
+ * anywhere, and readers refuse such rows (sqlite_classes.h). One walk over each table. Only
  * reads. */
 #include "base/buf.h"
 #include "store/sqlite/sqlite_int.h"
@@ -47,7 +47,7 @@ static int list_tables(struct walk *walk, struct str *tables, uint32_t *count, s
     return rc < 0 ? -(int)err->code : 0;
 }
 
-/* The query of one table: of each column with a class how many values have another one. */
+/* The query for one table: for each column with a class, how many values have another one. */
 static int make_query(struct walk *walk, struct str table, struct buf *query, struct err *err)
 {
     struct buf text = BUF_INIT(LINE_BYTES);

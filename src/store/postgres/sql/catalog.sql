@@ -1,7 +1,7 @@
--- Categories, jobs, what jobs depend on; schedules, recurring patterns and what they fired. Columns
--- are those of core/plan/catalog_fields.h.
+-- Categories, jobs and their dependencies; schedules, recurring patterns and what they fired. The
+-- columns come from core/plan/catalog_fields.h.
 
--- The row is ours until the transaction ends: nobody else changes the catalog meanwhile.
+-- Locks the row until the transaction ends, so that no other node changes the catalog meanwhile.
 -- name: catalog_lock
 INSERT INTO store_info AS i (name, value) VALUES ('catalog_version', '1')
 ON CONFLICT (name) DO UPDATE SET value = (i.value::bigint + 1)::text;
@@ -108,8 +108,8 @@ ON CONFLICT (id) DO UPDATE SET job_id = excluded.job_id, schedule_type = exclude
 -- name: schedule_delete
 DELETE FROM schedules WHERE id = $1;
 
--- Those that are due, and the first that is not yet. Jobs are looked up one by one: a join might
--- begin with them.
+-- The due ones, and the first that is not due yet. Jobs are looked up one by one, because the
+-- planner might begin a join with them.
 -- name: schedules_due
 (SELECT @schedule@ FROM schedules h
 WHERE h.is_active AND h.next_fire_at <= $1
@@ -173,7 +173,7 @@ RETURNING v.n;
 SELECT @recurring@ FROM recurring_jobs r
 WHERE r.id > coalesce($1, '00000000-0000-0000-0000-000000000000'::uuid) ORDER BY r.id LIMIT $2;
 
--- Gives the places of those that were not there before; of two of the same instant that of the first.
+-- Returns the positions of new rows; of two rows for the same instant, that of the first.
 -- name: schedule_fires
 WITH given AS (
         SELECT * FROM unnest($1::uuid[], $2::timestamptz[], $3::uuid[]) WITH ORDINALITY
@@ -192,8 +192,8 @@ WITH given AS (
         ON CONFLICT DO NOTHING RETURNING recurring_job_id, instant)
 SELECT min(g.n) FROM given g JOIN made m ON m.recurring_job_id = g.id AND m.instant = g.at GROUP BY g.id, g.at;
 
--- Chosen by their time and without waiting for a node that removes the same; removed by their place,
--- which nobody can change while we hold them, so that no plan can go through the whole table.
+-- Chooses rows by time and skips those that another node is removing; removes them by their place
+-- (ctid), which cannot change while we hold the lock, so that no plan scans the whole table.
 -- name: schedule_fires_prune
 DELETE FROM schedule_fires WHERE ctid = ANY (ARRAY(
         SELECT ctid FROM schedule_fires WHERE fire_at < $1

@@ -1,4 +1,4 @@
--- Whether the database is still the one it was, and whether its indexes are whole.
+-- Checks that the database is still the same one, and that its indexes are intact.
 
 -- name: check_mark
 SELECT seq FROM writer_marks WHERE writer = $1;
@@ -6,7 +6,7 @@ SELECT seq FROM writer_marks WHERE writer = $1;
 -- name: check_settings
 SELECT set_config('statement_timeout', $1, true), set_config('lock_timeout', '1s', true);
 
--- Those that can be looked into, the small ones first: whatever time there is, most are done.
+-- The indexes that can be checked, small ones first, so that a time limit leaves out the fewest.
 -- name: check_indexes
 SELECT c.oid::bigint, t.relname::text, c.relname::text
 FROM pg_index i

@@ -1,11 +1,11 @@
--- The end of a copy into this store: what it keeps beside the rows of others. Waiting rows as
--- pg_places.c makes them, counts, and sequences that go on behind the keys that came along.
+-- The end of a copy into this store: rebuilds what it keeps beside the copied rows. Waiting rows as
+-- pg_places.c makes them, counts, and sequences that continue after the copied keys.
 
 -- name: copy_settings
 SELECT set_config(name, 'on', true)
 FROM (VALUES ('enable_seqscan'), ('enable_hashjoin'), ('enable_mergejoin')) AS settings (name);
 
--- Rows of old times get their months; those of wrong clocks do without.
+-- Makes the months of old rows, except for times that only a wrong clock can give.
 -- name: copy_months
 SELECT count(perdura_partition($1, m.month))
 FROM (SELECT DISTINCT date_trunc('month', to_timestamp(

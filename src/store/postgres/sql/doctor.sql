@@ -1,4 +1,4 @@
--- One row each: whether all is well, and what was found.
+-- Each statement returns one row: whether all is well, and what was found.
 
 -- name: doctor_version
 SELECT current_setting('server_version_num')::integer >= 130000,
@@ -16,7 +16,7 @@ SELECT EXISTS (SELECT FROM pg_extension WHERE extname = 'pg_stat_statements'),
     CASE WHEN EXISTS (SELECT FROM pg_extension WHERE extname = 'pg_stat_statements')
         THEN 'is there' ELSE 'is not there' END;
 
--- Months are reached through their tables; making and dropping them is a function's right.
+-- Months are reached through their parent tables; a function has the right to make and drop them.
 -- name: doctor_rights
 SELECT coalesce(bool_and(allowed), false), 'role ' || current_user || ', schema '
     || coalesce(current_schema(), '(none)') || coalesce(': no right to '
@@ -63,7 +63,7 @@ FROM (SELECT CASE WHEN to_regclass(m.name) IS NULL THEN m.name END AS missing
         FROM (VALUES ('task_event_rows'), ('execution_rows')) AS p (parent),
             generate_series(0, 1) AS ahead) m) names;
 
--- Rows of others that keep ours from being removed; two tables of ours do that to ours on purpose.
+-- Foreign keys that keep our rows from being removed. Two of our own tables do that on purpose.
 -- name: doctor_references
 SELECT count(*) = 0, CASE WHEN count(*) = 0 THEN 'no table of yours blocks removals'
     ELSE 'rows of these tables of yours block removals: ' || string_agg(t.name, ', ' ORDER BY t.name) END

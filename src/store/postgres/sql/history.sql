@@ -17,7 +17,7 @@ FROM unnest($1::bigint[], $2::uuid[], $3::text[], $4::bigint[], $5::bigint[], $6
         result_data, error_data, duration_ms)
 WHERE e.execution = v.execution AND e.id = v.id;
 
--- The same without their ids, which tell the partition: all of them are looked through.
+-- The same without their ids, which name the partition: searches all partitions.
 -- name: executions_save_keyed
 UPDATE execution_rows e SET
     status = v.status, start_seq = coalesce(v.start_seq, e.start_seq),
@@ -46,7 +46,7 @@ DELETE FROM task_results WHERE task_id = $1;
 -- name: checkpoint_seqs
 SELECT seq FROM task_checkpoints WHERE task_id = $1 ORDER BY seq DESC LIMIT 63;
 
--- Another node may have given the same number since it was asked for: then all is tried again.
+-- Another node may have used the same number since it was read: then the transaction is retried.
 -- name: checkpoint_insert
 WITH made AS (
     INSERT INTO task_checkpoints (id, task_id, seq, checkpoint_name, progress_percent,
@@ -59,7 +59,7 @@ SELECT perdura_expect(count(*), 1, 'task_checkpoints') FROM made;
 -- name: checkpoint_thin
 DELETE FROM task_checkpoints WHERE task_id = $1 AND seq = $2;
 
--- The next tasks from a key on that have any history left, one after the other by the indexes.
+-- The next tasks, from a key on, that have any history left, one by one through the indexes.
 -- name: prune_candidates
 WITH RECURSIVE next AS (
     SELECT least((SELECT min(r.task) FROM task_event_rows r WHERE r.task >= $1),
@@ -71,7 +71,7 @@ WITH RECURSIVE next AS (
 SELECT n.task, s.status, s.id FROM next n LEFT JOIN task_states s ON s.task = n.task
 WHERE n.task IS NOT NULL ORDER BY n.nth;
 
--- The first event, where the task tells it; there is always another one that leads here.
+-- The first event, if the task's row stands for it. Another event always leads here.
 -- name: prune_opening
 UPDATE task_specs SET opened = NULL
 WHERE task = ANY ($1::bigint[]) AND opened IS NOT NULL AND created_at < $2;
@@ -87,9 +87,9 @@ USING (
     LIMIT $3) gone
 WHERE r.task = gone.task AND r.seq = gone.seq AND r.id = gone.id;
 
--- An execution stays as long as it has logs: they are found through it. What it tells of outlives
--- it where events are kept longer. One statement, so that of two nodes only the one that removes an
--- execution writes its events.
+-- Keeps an execution while it has logs, because they are found through it. Where events are kept
+-- longer, its events outlive its row. One statement, so that of two nodes only the one that removes
+-- an execution writes its events.
 -- name: prune_executions
 WITH gone AS (
     DELETE FROM execution_rows e
@@ -126,7 +126,7 @@ kept AS (
 SELECT count(*) FROM gone;
 
 -- The next executions (by their ids, which carry their times) that have logs and began before a
--- time; and whether they are under way.
+-- time; and whether they are still open.
 -- name: prune_logs_next
 WITH RECURSIVE next AS (
     (SELECT g.execution_id, 1::bigint AS nth FROM execution_logs g

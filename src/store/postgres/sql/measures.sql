@@ -1,4 +1,4 @@
--- How executions ended, per hour and category; who waits longest; counts.
+-- How executions ended, per hour and category; the longest waits; counts.
 
 -- name: hours_put
 INSERT INTO execution_hours (run, hour, category_id, successful, failed, duration_ms)
@@ -15,7 +15,7 @@ DELETE FROM execution_hours WHERE hour < $1;
 SELECT hour, category_id, sum(successful)::bigint, sum(failed)::bigint, sum(duration_ms)::bigint
 FROM execution_hours WHERE hour >= $1 GROUP BY hour, category_id;
 
--- The first in line of each lane where some are pending.
+-- The first task in line of each lane with pending tasks.
 -- name: waits_longest
 SELECT l.queue, l.type, s.updated_at
 FROM (SELECT c.lane FROM lane_counts c WHERE c.status = 'pending'

@@ -1,13 +1,13 @@
--- What only a store with several nodes needs: workers of other nodes, limits over all of them.
+-- Only for stores that several nodes share: workers of other nodes, limits over all nodes.
 
--- Which past this database has: another number, another past. None on a standby.
+-- The database's timeline: another number means another past. None on a standby.
 -- name: timeline
 SELECT CASE WHEN NOT pg_is_in_recovery() THEN left(pg_walfile_name(pg_current_wal_lsn()), 8) END;
 
 -- name: timeline_first
 INSERT INTO store_info (name, value) VALUES ('timeline', $1) ON CONFLICT (name) DO NOTHING;
 
--- Leases of another past are void; tokens go on from the clock, above all that were given there.
+-- Voids leases of another timeline; tokens continue from the clock, above all that were given there.
 -- name: timeline_note
 WITH changed AS (
     UPDATE store_info SET value = $1 WHERE name = 'timeline' AND value <> $1 RETURNING 1)
@@ -26,7 +26,7 @@ WHERE w.id = $1;
 -- name: queue_lock
 SELECT 1::bigint FROM queues WHERE namespace = $1 AND name = $2 FOR NO KEY UPDATE;
 
--- Bytewise, as everybody else orders them.
+-- Bytewise, the order every node uses.
 -- name: queues_lock
 SELECT 1::bigint FROM queues WHERE namespace = $1 AND name = ANY ($2::text[])
 ORDER BY name COLLATE "C" FOR NO KEY UPDATE;

@@ -1,10 +1,10 @@
--- The months of task_event_rows and execution_rows, over the functions of migration 0002.
+-- The months of task_event_rows and execution_rows, through the functions of migration 0002.
 
--- Whoever is waited for has to let go soon, or it is tried again: others wait behind us.
+-- Gives up soon when another session holds the lock, and retries later: others wait behind us.
 -- name: months_settings
 SELECT set_config('lock_timeout', '100ms', true), set_config('statement_timeout', '5s', true);
 
--- This month and those to come that are not there, as $1 months ahead are wanted.
+-- Months that do not exist yet, from this one to $1 months ahead.
 -- name: months_missing
 SELECT p.parent, m.month::text
 FROM (VALUES ('task_event_rows'), ('execution_rows')) AS p (parent)
@@ -17,8 +17,8 @@ ORDER BY m.month, p.parent;
 -- name: month_make
 SELECT perdura_partition($1, $2::text::date);
 
--- Months that nothing is written to any more, oldest first, events before executions; and whether
--- all of each is older than what is kept of events ($1) and executions ($2); absent: all is kept.
+-- Months that receive no more rows, oldest first, events before executions; and whether all rows of
+-- each are past the retention of events ($1) and executions ($2); absent: all are kept.
 -- name: months_old
 SELECT m.parent, m.month::text, coalesce(m.ends <= $1 AND m.ends <= $2, false)
 FROM (SELECT p.relname::text AS parent, to_date(right(c.relname, 7), 'YYYY_MM') AS month,
@@ -35,7 +35,7 @@ LIMIT $3;
 -- name: month_drop
 SELECT perdura_month_drop($1, $2::text::date, $3);
 
--- The lowest and the highest key of the tasks that have rows in a month.
+-- The lowest and highest keys of tasks with rows in a month.
 -- name: month_tasks
 SELECT least(x.first, e.first), greatest(x.last, e.last)
 FROM (SELECT min(task) AS first, max(task) AS last FROM execution_rows
@@ -45,8 +45,8 @@ FROM (SELECT min(task) AS first, max(task) AS last FROM execution_rows
     WHERE id >= perdura_first_id(($1::text::date)::timestamp AT TIME ZONE 'UTC')
         AND id < perdura_first_id(($1::text::date + interval '1 month') AT TIME ZONE 'UTC')) e;
 
--- Forgets the first events that ended tasks tell by themselves, of those from key $1 to key $2,
--- some at a time: gives the last one looked at, nothing behind the last.
+-- Drops the first events that rows of ended tasks stand for, from key $1 to key $2, some at a time.
+-- Returns the last key it looked at, and no row at the end.
 -- name: month_openings
 WITH looked AS (
     SELECT p.task, p.opened, p.created_at FROM task_specs p

@@ -38,7 +38,7 @@ INSERT INTO settled_rows (status, task) SELECT * FROM unnest($1::text[], $2::big
 DELETE FROM settled_rows r USING unnest($1::text[], $2::bigint[]) AS v (status, task)
 WHERE r.status = v.status AND r.task = v.task;
 
--- The first tasks of these lanes that nobody else is just taking, with all they have.
+-- The first tasks of these lanes that no other node is claiming, with all their columns.
 -- name: ready_take
 SELECT @state@, @spec@, d.data
 FROM (
@@ -53,7 +53,7 @@ JOIN task_specs p ON p.task = f.task AND p.lane = s.lane
 LEFT JOIN task_data d ON d.task = f.task AND s.has_data
 ORDER BY f.order_key, f.task;
 
--- The same where no limit can refuse one of them: out of the line in the same step.
+-- The same where no limit can refuse a task: removes them from the line in the same step.
 -- name: ready_pop
 WITH f AS (
     DELETE FROM ready_rows r WHERE r.ctid = ANY (ARRAY (
@@ -92,7 +92,7 @@ UPDATE task_states s SET order_key = v.order_key, rev = s.rev + 1 FROM v WHERE s
 SELECT s.id FROM parked_rows r JOIN task_states s ON s.task = r.task
 WHERE r.parked = $1 ORDER BY r.order_key, r.task LIMIT $2;
 
--- One after the other by the index: there may be millions of one key.
+-- One by one through the index: one key may have millions.
 -- name: parked_keys
 WITH RECURSIVE keys AS (
     (SELECT parked, 1 AS n FROM parked_rows WHERE parked > $1 ORDER BY parked LIMIT 1)

@@ -1,7 +1,7 @@
--- What readers ask for. Texts can be large: a page adds up the bytes of its rows, and a row with
--- which the sum is more than the reader has room for comes as NULLs. Rows of other tables are
--- looked up one by one, whatever statistics say: in LATERAL subqueries with OFFSET 0 (which keeps
--- them apart) and in scalar ones.
+-- Queries of readers. Texts can be large: a page adds up the bytes of its rows, and a row that
+-- exceeds the reader's space comes as NULLs. Rows of other tables are looked up one by one, whatever
+-- the statistics say: in LATERAL subqueries with OFFSET 0 (which the planner does not merge) and in
+-- scalar ones.
 
 -- name: read_task
 SELECT @state@, @spec@, l.namespace, l.queue, l.type, d.data, w.lease_until
@@ -55,9 +55,9 @@ FROM task_states s CROSS JOIN LATERAL (
     FROM task_specs p WHERE p.task = $1 AND p.opened IS NOT NULL AND $3 > 1)) v
 WHERE s.task = $1 AND s.id = $2 ORDER BY v.seq DESC LIMIT $4;
 
--- The last one's result is the task's.
--- One run after the other, each in its own order: reading ends where the page is full. A run is that
--- of the row its id leads to: no other row shows its lines as those of another task.
+-- The last execution's result is the task's.
+-- One run after the other, each in its own order, until the page is full. A run belongs to the row
+-- its id leads to, so no other row can show its lines as another task's.
 -- name: read_logs
 SELECT g.id, g.execution_id, g.seq, g.log_level, g.message, g.context, g.logged_at, g.chain_hash,
     z.attempt_number, g.removed_hash IS NOT NULL
@@ -85,7 +85,7 @@ LEFT JOIN LATERAL (SELECT * FROM execution_logs x
     WHERE x.execution_id = z.id AND x.seq = z.seq AND z.total <= $10 OFFSET 0) g ON true
 ORDER BY z.execution, z.seq;
 
--- The last of the next $4 lines of a task, if there are as many: how far one look goes.
+-- The last of the next $4 lines of a task, if there are that many: how far one step looks.
 -- name: log_bound
 SELECT e.id, c.seq
 FROM (SELECT x.execution, x.id FROM execution_rows x WHERE x.task = $1 AND x.execution >= $2
@@ -96,8 +96,8 @@ CROSS JOIN LATERAL (SELECT g.seq FROM execution_logs g
     ORDER BY g.seq LIMIT $4) c
 ORDER BY e.execution, c.seq OFFSET $4 - 1 LIMIT 1;
 
--- How many tasks a list's filter on status and lane leaves to each way of finding them. Parked and
--- held tasks are counted beside their status.
+-- How many tasks each way of finding them would see, by the list's filter on status and lane. Parked
+-- and held tasks are counted separately from their status.
 -- name: list_counts
 SELECT count(*) FILTER (WHERE v.matches AND v.in_status > 0),
     coalesce(sum(v.in_status) FILTER (WHERE v.matches), 0)::bigint,
@@ -112,7 +112,8 @@ FROM (
         FROM lane_counts c WHERE c.status NOT IN ('parked', 'held') GROUP BY c.lane OFFSET 0) n
     JOIN lanes l ON l.lane = n.lane) v;
 
--- The first key from which on tasks were created at or after a time, by halving: 40 looks.
+-- The first key such that it and all later tasks were created at or after a time, by bisection in
+-- 40 steps.
 -- name: list_key_at
 WITH RECURSIVE halves AS (
     SELECT 1::bigint AS low, $2 AS high
@@ -128,7 +129,7 @@ SELECT low FROM halves WHERE low >= high;
 -- differ only in how many rows they look at. Parameters of all: $1 namespace, $2 queue, $3 type,
 -- $4 status, $5 tag, $6 user, $7 outside id, $8 context key, $9 workflow, $10 correlation, $11 job,
 -- $12 schedule, $13 parent, $14 created from, $15 created before (NULL = any); $16 first key, $17
--- end of the keys, $18 limit, $19 whether more than the status must be looked at, $20 bytes.
+-- end of the keys, $18 limit, $19 whether to check more than the status, $20 bytes.
 -- name: list_tasks
 WITH found AS MATERIALIZED ({found}),
 sized AS MATERIALIZED (
@@ -151,8 +152,8 @@ SELECT t.* FROM sized z LEFT JOIN LATERAL (
     WHERE s.task = z.task AND z.bytes <= $20 OFFSET 0) t ON true
 ORDER BY z.task DESC;
 
--- Whether the task d.task is one that is asked for; {fits} of the parts. Each table is looked at
--- only where there is a filter on it.
+-- Does the task d.task match the filters? {fits} of the parts. A table is read only if there is a
+-- filter on it.
 -- name: list_fits
 ($4 IS NULL OR (SELECT s.status FROM task_states s WHERE s.task = d.task) = $4)
 AND (NOT $19 OR (
@@ -248,7 +249,7 @@ SELECT d.task FROM settled_rows d
 WHERE d.status = $4 AND d.task >= $16 AND d.task < $17 AND {fits}
 ORDER BY d.task DESC LIMIT $18
 
--- These lie in another order: the keys are sorted first, so that only the newest are looked at.
+-- Stored in another order: sorts the keys first, so that only the newest tasks are read.
 -- name: list_by_held
 SELECT d.task FROM (
     SELECT task FROM held_rows WHERE task >= $16 AND task < $17 ORDER BY task DESC OFFSET 0) d

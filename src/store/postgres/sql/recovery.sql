@@ -72,8 +72,8 @@ WHERE ($1 IS NULL OR r.namespace = $1) AND ($2 IS NULL OR r.task_id = $2)
     AND ($5 IS NULL OR r.id < $5)
 ORDER BY r.id DESC LIMIT $6;
 
--- What is settled and what is held, each through its rows. $1 now, $2 stall_after of tasks that say
--- nothing (ms), $3 auto_recovery (-1 = any), $4 to $7 the cursor, $8 limit, $9 namespace.
+-- Settled and held tasks, each through their rows. $1 now, $2 stall_after for tasks that set none
+-- (ms), $3 auto_recovery (-1 = any), $4 to $7 the cursor, $8 limit, $9 namespace.
 -- name: recovery_candidates
 WITH found AS (
     SELECT r.task FROM settled_rows r WHERE r.status IN ('orphaned', 'partial')

@@ -23,14 +23,14 @@ DELETE FROM outbox WHERE message = $1;
 -- name: outbox_count
 SELECT count(*)::bigint FROM outbox WHERE next_at IS NOT NULL;
 
--- Chosen before anything is removed, and without waiting for a node that removes the same.
+-- Chooses rows before removing any, and skips those that another node is removing.
 -- name: outbox_prune
 WITH old AS MATERIALIZED (
         SELECT message FROM outbox WHERE next_at IS NULL AND created_at < $1
         ORDER BY created_at LIMIT $2 FOR UPDATE SKIP LOCKED)
 DELETE FROM outbox o USING old WHERE o.message = old.message;
 
--- Who leads is said by the leadership; a worker's row follows it a little later.
+-- The leadership row names the leader; a worker's row follows a little later.
 -- name: workers_all
 SELECT w.id, w.hostname, w.version, w.queues, w.types, w.categories, w.pool_size, w.started_at,
     w.last_heartbeat, w.lease_until, CASE WHEN l.holder IS NULL THEN w.is_leader
@@ -39,7 +39,7 @@ SELECT w.id, w.hostname, w.version, w.queues, w.types, w.categories, w.pool_size
 FROM workers w LEFT JOIN leadership l ON l.namespace = '*'
 ORDER BY w.id COLLATE "C";
 
--- Of two rows that say they lead one is old.
+-- If two rows say that they lead, one is stale.
 -- name: worker_put
 WITH led AS (
     UPDATE workers SET is_leader = false, leader_until = NULL WHERE is_leader AND $11 AND id <> $1)

@@ -1,4 +1,4 @@
--- Open runs of jobs and what they wait for; and what readers ask of the catalog and of executions as
+-- Open runs of jobs and what they wait for; readers' queries of the catalog, and of executions as
 -- its history. Where texts can be large, a page adds up the bytes of its rows as in read.sql.
 
 -- name: runs_insert
@@ -24,7 +24,7 @@ SELECT @job_run.names@ FROM job_runs WHERE schedule_id = $1 ORDER BY created_at,
 -- name: runs_of_recurring
 SELECT @job_run.names@ FROM job_runs WHERE recurring_job_id = $1 ORDER BY created_at, task_id LIMIT $2;
 
--- Counted no further than the limit.
+-- Counts only up to the limit.
 -- name: runs_count_job
 SELECT (SELECT count(*) FROM (SELECT FROM job_runs
         WHERE job_id = $1 AND NOT waits_slot LIMIT $2) g)::bigint,
@@ -49,7 +49,7 @@ SELECT @job_run.names@ FROM job_runs WHERE schedule_id = $1 AND waits_slot AND (
         coalesce($3, '00000000-0000-0000-0000-000000000000'::uuid))
 ORDER BY created_at, task_id LIMIT $4;
 
--- From one job to the next by the index: one of them may have very many.
+-- Jumps from one job to the next in the index: one job may have very many.
 -- name: runs_waiting_jobs
 WITH RECURSIVE found (job_id) AS (
     (SELECT r.job_id FROM job_runs r WHERE r.waits_slot
@@ -84,7 +84,7 @@ WHERE task_id IN (SELECT r.task_id FROM job_runs r WHERE r.job_id = $1) AND NOT 
 SELECT @job_wait.names@ FROM job_waits
 WHERE is_over ORDER BY task_id LIMIT $1;
 
--- Delayed by the wall clock, from the earliest on: those with this state are marked.
+-- Tasks delayed by the wall clock, the earliest first; marks those with this state.
 -- name: delayed_scan
 SELECT s.id, r.scheduled_at, r.task, s.state = $4::text FROM (
     SELECT scheduled_at, task FROM due_rows WHERE by_wall
@@ -106,7 +106,7 @@ WITH waits AS (DELETE FROM job_waits WHERE task_id = ANY ($1::uuid[]))
 DELETE FROM job_runs WHERE task_id = ANY ($1::uuid[]);
 
 -- Lists: $1 namespace, $2 name or other text, $3 job, $4 category, $5 active, $6 before
--- this id, $7 limit; then what only one of them has. Not each of them looks at all.
+-- this id, $7 limit; then parameters of a single list. Not every list uses all.
 -- name: list_categories
 SELECT @category@ FROM job_categories c
 WHERE ($1 IS NULL OR c.namespace = $1) AND ($2 IS NULL OR c.name = $2)
@@ -176,7 +176,7 @@ LEFT JOIN LATERAL (SELECT @execution@ FROM execution_rows e
     WHERE e.execution = z.execution AND e.id = z.id AND z.bytes <= $5 OFFSET 0) e ON true
 WHERE s.task = $1 AND s.id = $2 ORDER BY z.execution DESC;
 
--- The last one's result is the task's.
+-- The last execution's result is the task's.
 -- name: read_execution
 SELECT @execution@, s.id, (SELECT p.run_at FROM task_specs p WHERE p.task = s.task),
     CASE WHEN e.status = 'completed' AND e.execution = s.execution THEN
@@ -185,8 +185,8 @@ FROM execution_rows e JOIN task_states s ON s.task = e.task
 WHERE e.execution = $1 AND e.id = $2;
 
 -- $1 job, $2 schedule, $3 status, $4 created from, $5 created before, $6 namespace (NULL = any);
--- $7 first key, $8 end of the keys, $9 limit, $10 bytes. Ids carry the time, so that months without
--- such rows are not looked at.
+-- $7 first key, $8 end of the keys, $9 limit, $10 bytes. Ids carry the time, so months without such
+-- rows are not read.
 -- name: list_executions
 SELECT e.*, t.id, t.run_at, t.payload FROM (
     SELECT c.execution, c.id, c.task, sum(c.bytes) OVER (ORDER BY c.execution DESC) AS bytes
@@ -240,7 +240,8 @@ ORDER BY z.seq;
 SELECT g.execution_id, g.seq FROM execution_logs g WHERE g.execution_id = $1 AND g.seq > $2
 ORDER BY g.seq OFFSET $3 - 1 LIMIT 1;
 
--- The first key from which on executions were created at or after a time, by halving: 40 looks.
+-- The first key such that it and all later executions were created at or after a time, by bisection
+-- in 40 steps.
 -- name: execution_key_at
 WITH RECURSIVE halves AS (
     SELECT 1::bigint AS low, $2 AS high

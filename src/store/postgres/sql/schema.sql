@@ -1,9 +1,9 @@
--- What the schema of the store consists of, one row for each part: what it is, its name, the table it
--- belongs to, and the hash of how it is made. Months of partitioned tables come and go: of these only what
--- must not be on them. schema.txt has the rows of a store that is just made.
+-- The parts of the store's schema, one row each: kind, name, table, and the hash of its definition.
+-- Months of partitioned tables come and go, so only parts that must not be on them are listed.
+-- schema.txt has the rows of a new store.
 
--- The database's own tables are read by plans of any kind, ours by key look-ups only. What decides how
--- the database writes its objects is as it was when the list was made.
+-- Allows plans of any kind for the system tables; our settings prefer key look-ups. The settings that
+-- decide how the database prints its objects are those of the recorded list.
 -- name: schema_settings
 SELECT set_config('enable_hashjoin', $1, true), set_config('enable_mergejoin', $1, true),
     set_config('enable_seqscan', $1, true), set_config('quote_all_identifiers', 'off', true),
@@ -11,11 +11,11 @@ SELECT set_config('enable_hashjoin', $1, true), set_config('enable_mergejoin', $
     set_config('intervalstyle', 'postgres', true), set_config('bytea_output', 'hex', true),
     set_config('extra_float_digits', '1', true);
 
--- A statement of that name would be run in the place of ours.
+-- A prepared statement of that name would run instead of ours.
 -- name: schema_session
 SELECT name FROM pg_catalog.pg_prepared_statements WHERE from_sql LIMIT 1;
 
--- Tables elsewhere in the database that refer to one of this schema.
+-- Tables in other schemas that refer to one of this schema.
 -- name: schema_referrers
 SELECT DISTINCT k.conrelid::regclass::text AS name
 FROM pg_catalog.pg_constraint k JOIN pg_catalog.pg_class c ON c.oid = k.conrelid

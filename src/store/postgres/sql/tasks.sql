@@ -8,19 +8,19 @@ SELECT perdura_mark($1, $2);
 INSERT INTO writer_marks (writer, seq) VALUES ($1, $2)
 ON CONFLICT (writer) DO UPDATE SET seq = excluded.seq;
 
--- Whether a transaction took; waits for it if it is under way still. If it did not, it never will.
+-- Did a transaction commit? Waits for it if it is still open. If it did not, it never will.
 -- name: mark_settle
 WITH seen AS (SELECT seq FROM writer_marks WHERE writer = $1 FOR UPDATE)
 UPDATE writer_marks m SET seq = $2 + 2 FROM seen WHERE m.writer = $1 AND seen.seq >= $2
 RETURNING seen.seq; -- one that is behind belongs to another past, and stays so that it is noticed
 
--- Waits for nobody but a node that is just taking over; whoever wants to take over waits for us.
+-- Waits only for a node that is taking over; a node that wants to take over waits for us.
 -- name: lead_guard
 SELECT perdura_expect(count(*), 1, 'leader')
 FROM (SELECT FROM leadership WHERE namespace = '*' AND epoch = $1 AND holder = $2
     AND until > clock_timestamp() FOR SHARE) l;
 
--- The newest time the store knows of: noted by a writer, or of the newest task or execution.
+-- The newest time in the store: a writer's note, or that of the newest task or execution.
 -- name: last_time
 SELECT greatest(
     (SELECT timestamptz 'epoch' + value::bigint * interval '1 microsecond' FROM store_info
@@ -28,7 +28,7 @@ SELECT greatest(
     (SELECT created_at FROM task_specs ORDER BY task DESC LIMIT 1),
     (SELECT created_at FROM execution_rows ORDER BY execution DESC LIMIT 1));
 
--- Blocks of keys; none where the last one that was given is $2.
+-- Blocks of keys; none if the last block given out is still $2.
 -- name: task_keys
 SELECT nextval('task_keys') FROM generate_series(1, $1::bigint)
 WHERE pg_sequence_last_value('task_keys') IS DISTINCT FROM $2::bigint;
@@ -128,7 +128,7 @@ SELECT DISTINCT ON (execution_id) execution_id, seq, chain_hash,
     count(*) OVER (PARTITION BY execution_id), max(logged_at) OVER (PARTITION BY execution_id)
 FROM gone ORDER BY execution_id, seq DESC;
 
--- Guarded like every write: of two nodes that remove the same task one does, and counts it down.
+-- Guarded like every write: of two nodes that remove the same task, only one does and counts it.
 -- name: delete_by_task
 WITH executions AS (DELETE FROM execution_rows WHERE task = ANY ($1::bigint[])),
     events AS (DELETE FROM task_event_rows WHERE task = ANY ($1::bigint[])),

@@ -1,23 +1,22 @@
--- Each statement gives one line per thing that is not as it must be (table, id, what is wrong), as
--- many as $1 says. Events are read of all tasks at once: the server sorts on disk what does not fit
--- into its memory.
+-- Each statement returns one line per inconsistency (table, id, what is wrong), at most $1. It reads
+-- the events of all tasks at once; the server sorts on disk what does not fit into memory.
 
--- One state of the whole store, whatever others write meanwhile.
+-- One snapshot of the whole store, whatever others write meanwhile.
 -- name: verify_begin
 BEGIN ISOLATION LEVEL REPEATABLE READ READ ONLY;
 
--- Whole tables are compared here: what hurries single tasks would be in the way.
+-- Compares whole tables: the settings that speed up single tasks would slow it down.
 -- name: verify_settings
 SELECT set_config(name, value, true) FROM (VALUES ('timezone', 'UTC'), ('jit', 'off'),
     ('enable_hashjoin', 'on'), ('enable_mergejoin', 'on'), ('enable_seqscan', 'on'),
     ('work_mem', '64MB'), ('lock_timeout', '5s'), ('statement_timeout', '0'))
     AS settings (name, value);
 
--- A month that is dropped goes for every snapshot, also older ones: none is as long as we look.
+-- A dropped month disappears from every snapshot, also older ones: prevents drops while we look.
 -- name: verify_hold
 LOCK TABLE task_event_rows, execution_rows IN ACCESS SHARE MODE;
 
--- Without its index nothing keeps a key unique, and a month without its own is read as a whole.
+-- Without its index a key is not unique, and a month without its own is read as a whole.
 -- name: verify_indexes
 SELECT t.relname || ': its index ' || c.relname || ' is not valid'
 FROM pg_index i
@@ -28,7 +27,7 @@ WHERE n.nspname = current_schema() AND (i.indisunique OR t.relispartition OR t.r
     AND NOT (i.indisvalid AND i.indisready AND i.indislive)
 LIMIT $1;
 
--- The database keeps these by itself, unless somebody switched that off.
+-- The database enforces these itself, unless that was switched off.
 -- name: verify_references
 SELECT 'jobs: row ' || r.id || ' refers to a row of job_categories that is not there'
 FROM jobs r WHERE r.category_id IS NOT NULL
@@ -94,18 +93,18 @@ SELECT 'task_specs: key ' || p.task || ' has no row in task_states' FROM task_sp
 WHERE NOT EXISTS (SELECT 1 FROM task_states s WHERE s.task = p.task)
 LIMIT $1;
 
--- A row that most tasks do not have, and what says that it is there.
+-- An optional row of tasks, and the column that says whether it exists.
 -- name: verify_data
 SELECT 'task_states: task ' || s.id || ' and task_data do not agree'
 FROM task_states s LEFT JOIN task_data d ON d.task = s.task
 WHERE coalesce(s.has_data, false) <> (d.task IS NOT NULL)
 LIMIT $1;
 
--- A cancelled or stalled task stays held until its handler stopped.
+-- A cancelled or stalled task stays held until its handler has stopped.
 -- name: verify_held
 SELECT 'task_states: task ' || id || ' is ' || status || CASE
     WHEN status IN ('claimed', 'running') AND held IS NOT TRUE THEN ' but not held'
-    WHEN held AND worker_id IS NULL THEN ' and held by nobody'
+    WHEN held AND worker_id IS NULL THEN ' and held without a worker'
     WHEN held AND coalesce(lease_token, 0) < 1 THEN ' and held without a lease'
     WHEN held AND status NOT IN ('claimed', 'running', 'cancelled', 'orphaned')
         THEN ' but still held'
@@ -117,8 +116,8 @@ WHERE (status IN ('claimed', 'running') AND held IS NOT TRUE)
     OR (parked AND status <> 'pending')
 LIMIT $1;
 
--- What a task waits for is a row beside its state: a state without its row is never found again, a
--- row without its state is found for nothing.
+-- What a task waits for is a row beside its state: a state without its row is never found again, and
+-- a row without its state is found without need.
 -- name: verify_ready_rows
 SELECT 'ready_rows: ' || CASE
     WHEN s.task IS NULL THEN 'a row of task key ' || r.task || ', which is not there'
@@ -199,7 +198,7 @@ WHERE s.status NOT IN ('pending', 'claimed', 'running', 'delayed') AND NOT EXIST
     SELECT 1 FROM settled_rows r WHERE r.status = s.status AND r.task = s.task)
 LIMIT $1;
 
--- A claim that was given back counts as no attempt.
+-- A claim that was released does not count as an attempt.
 -- name: verify_executions
 SELECT 'task_states: task ' || s.id || ' has ' || e.rows || ' executions but only '
     || coalesce(s.attempts, 0) || ' attempts'
@@ -228,9 +227,9 @@ FROM (SELECT task, lease_token FROM execution_rows GROUP BY task, lease_token
 JOIN task_states s ON s.task = d.task
 LIMIT $1;
 
--- Retention takes the oldest first, and only from tasks that ended: whoever has its first event has
--- all, and one that has not ended has its last, and the row that opened it (again). Only a status
--- set by hand has no event.
+-- Retention removes the oldest first, and only from ended tasks. So a task with its first event has
+-- all events, and a task that has not ended has its last one and the row that opened it (again).
+-- Only a status set by hand has no event.
 -- name: verify_event_order
 SELECT 'task_events: task ' || id || CASE
     WHEN twice IS NOT NULL THEN ' has 2 events with seq ' || twice
@@ -266,8 +265,8 @@ WHERE twice IS NOT NULL OR last > event_seq OR (opened AND events < event_seq)
     OR (open AND (last < event_seq OR (event_seq > 0 AND NOT opened AND rows = 0)))
 LIMIT $1;
 
--- After an end only a retry (pending) or a recovery (recovering) may follow, and what people say
--- about the task: told by a user, in a detail that is no reason of a cancel.
+-- After an end only a retry (pending) or a recovery (recovering) may follow, or an event of a user's
+-- edit: its actor is USER, and its detail is not the reason of a cancel.
 -- name: verify_event_ends
 SELECT 'task_events: task ' || s.id || ' is ' || wrong.status || ' at seq ' || wrong.seq
     || ' after it ended as ' || wrong.before
@@ -287,9 +286,9 @@ FROM (SELECT DISTINCT ON (task) task, seq, status, before
 JOIN task_states s ON s.task = wrong.task
 LIMIT $1;
 
--- A parent that was retried after it had ended is open again without being waited for: the number
--- lies between the parents that never ended and those that are open now. One that waits for children
--- ran already, if need be by a retry that did not ask for its parents.
+-- A parent that was retried after it had ended is open again, but its dependents do not wait for it.
+-- So the number lies between the parents that never ended and those that are open now. A task that
+-- waits for children has run, perhaps by a retry that ignored its parents.
 -- name: verify_open_dependencies
 SELECT 'task_states: task ' || id || ' waits for ' || waits || ' dependencies, ' || open
     || ' are open'
@@ -329,7 +328,7 @@ FROM (SELECT s.id, coalesce(s.open_children, 0) AS waits, count(c.task) AS open,
 WHERE waits > open OR waits < never
 LIMIT $1;
 
--- A row for every task of a job that has not ended, and for no other; only a blocked one waits.
+-- There is a row for every task of a job that has not ended, and for no other; only blocked ones wait.
 -- name: verify_runs
 SELECT 'job_runs: task ' || s.id || ' of a job is ' || s.status || ' but is no open run'
 FROM task_specs p
@@ -405,8 +404,8 @@ FROM (SELECT DISTINCT execution_id FROM execution_logs) r WHERE NOT EXISTS (
     WHERE e.execution = perdura_key(r.execution_id) AND e.id = r.execution_id)
 LIMIT $1;
 
--- Lines that no reader comes to: the way is from the task to its executions. Rows of tasks are under
--- the keys their ids carry.
+-- Lines that no reader reaches: readers go from the task to its executions, and find tasks by the
+-- keys in their ids.
 -- name: verify_log_runs
 SELECT 'execution_logs: no reader finds the lines of execution ' || r.execution_id
     || coalesce(' of task ' || s.id, '') || CASE
@@ -431,8 +430,8 @@ WHERE u.value IS DISTINCT FROM CASE u.kind WHEN 'key' THEN p.idempotency_key
     WHEN 'hash' THEN p.input_hash ELSE p.external_id END
 LIMIT $1;
 
--- The next texts behind $1 that carry a sum: at most $2 rows, and no more once they have $3 bytes.
--- No rule sees a wrong letter in a text, so the sums are made again by whoever asks.
+-- The next texts after $1 that carry a sum: at most $2 rows, and no more once they have $3 bytes.
+-- No constraint notices a wrong letter in a text, so the caller computes the sums again.
 -- name: verify_payloads
 SELECT task, coalesce(id::text, task::text), payload, payload_sum
 FROM (SELECT p.task, s.id, p.payload, p.payload_sum,

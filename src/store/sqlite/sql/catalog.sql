@@ -1,5 +1,5 @@
--- Categories, jobs, what jobs depend on; schedules, recurring patterns and what they fired. Columns
--- are those of core/plan/catalog_fields.h.
+-- Categories, jobs and their dependencies; schedules, recurring patterns and what they fired. The
+-- columns come from core/plan/catalog_fields.h.
 
 -- name: catalog_lock
 INSERT INTO store_info (name, value) VALUES ('catalog_version', '1')
@@ -100,7 +100,7 @@ ON CONFLICT (id) DO UPDATE SET job_id = excluded.job_id, schedule_type = exclude
 -- name: schedule_delete
 DELETE FROM schedules WHERE id = ?1;
 
--- Those that are due, and the first that is not yet.
+-- The due ones, and the first that is not due yet.
 -- name: schedules_due
 SELECT * FROM (SELECT @schedule@ FROM schedules h INDEXED BY schedules_next
     CROSS JOIN jobs j ON j.id = h.job_id

@@ -24,7 +24,7 @@ WHERE execution = ?1;
 SELECT @execution@, s.id FROM execution_rows e LEFT JOIN task_states s ON s.task = e.task
 WHERE e.execution = ?1;
 
--- Not an upsert: that would carry the trigger for updates by hand along, at twice the cost.
+-- Not an upsert: that would also compile the trigger for updates by hand, at twice the cost.
 -- name: result_put
 INSERT OR REPLACE INTO task_results (task_id, payload, created_at, payload_sum)
 VALUES (?1, ?2, ?3, ?4);
@@ -44,7 +44,7 @@ INSERT INTO task_checkpoints (
 -- name: checkpoint_thin
 DELETE FROM task_checkpoints WHERE task_id = ?1 AND seq = ?2;
 
--- The next task from a key on that has any history left.
+-- The next task, from a key on, that has any history left.
 -- name: prune_candidates
 WITH next (task) AS (
     SELECT min(task) FROM (
@@ -58,11 +58,11 @@ WHERE n.task IS NOT NULL;
 DELETE FROM task_event_rows WHERE task = ?1 AND seq IN (
     SELECT seq FROM task_event_rows WHERE task = ?1 AND created_at < ?2 ORDER BY seq LIMIT ?3);
 
--- The first event, where the task tells it; there is always another one that leads here.
+-- The first event, if the task's row stands for it. Another event always leads here.
 -- name: prune_opening
 UPDATE task_specs SET opened = NULL WHERE task = ?1 AND opened IS NOT NULL AND created_at < ?2;
 
--- An execution stays as long as it has logs: they are found through it.
+-- Keeps an execution while it has logs, because they are found through it.
 -- name: prune_execution_next
 SELECT e.execution FROM execution_rows e
 WHERE e.task = ?1 AND e.execution > ?3 AND e.created_at < ?2
@@ -70,7 +70,7 @@ WHERE e.task = ?1 AND e.execution > ?3 AND e.created_at < ?2
     AND NOT EXISTS (SELECT 1 FROM execution_logs g WHERE g.execution_id = e.id)
 ORDER BY e.execution LIMIT 1;
 
--- What an execution tells of outlives it where events are kept longer.
+-- Where events are kept longer, the execution's events outlive its row.
 -- name: prune_keeps_claim
 INSERT OR IGNORE INTO task_event_rows (task, seq, id, status, state, detail, actor, created_at)
 SELECT e.task, e.claim_seq, e.id, 'claimed', 'Claimed', json_object('worker_id', e.worker_id,

@@ -18,7 +18,7 @@ UPDATE task_states SET order_key = ?2 WHERE task = ?1;
 -- name: parked_first
 SELECT id FROM task_states WHERE parked = ?1 ORDER BY order_key LIMIT ?2;
 
--- One after the other by the index: there may be millions of one key.
+-- One by one through the index: one key may have millions.
 -- name: parked_keys
 WITH RECURSIVE keys (parked, n) AS (
     SELECT (SELECT s.parked FROM task_states s WHERE s.parked > ?1 ORDER BY s.parked LIMIT 1), 1
@@ -36,7 +36,7 @@ WHERE status = 'delayed' AND by_wall = ?1 AND scheduled_at <= ?2 ORDER BY schedu
 SELECT scheduled_at FROM task_states
 WHERE status = 'delayed' AND by_wall = ?1 ORDER BY scheduled_at LIMIT 1;
 
--- The keys first, by the narrow index alone: in the order of the table all tasks would be walked.
+-- Finds the keys first, in the narrow index alone: in table order it would walk all tasks.
 -- name: held_all
 SELECT @state@, @lean@ FROM (
     SELECT task FROM task_states INDEXED BY task_states_held

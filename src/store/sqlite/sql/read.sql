@@ -1,5 +1,5 @@
--- What readers ask for. Lists of tasks are put together in sqlite_read_list.c; they find keys, and
--- each task is then read by its key.
+-- Queries of readers. sqlite_read_list.c builds the lists of tasks: they find keys, and then each
+-- task is read by its key.
 
 -- name: read_task
 SELECT @state@, @spec@, l.namespace, l.queue, l.type, d.data, w.lease_until
@@ -57,7 +57,7 @@ SELECT id, seq, status, state, detail, actor, created_at FROM (
 WHERE (SELECT s.id FROM task_states s WHERE s.task = ?1) = ?2
 ORDER BY seq DESC LIMIT ?4;
 
--- A run is that of the row its id leads to: no other row shows its lines as those of another task.
+-- A run belongs to the row its id leads to, so no other row can show its lines as another task's.
 -- name: read_logs
 SELECT g.id, g.execution_id, g.seq, g.log_level, g.message, g.context, g.logged_at, g.chain_hash,
     e.attempt_number, g.removed_hash IS NOT NULL
@@ -66,7 +66,7 @@ WHERE e.task = ?1 AND e.execution >= ?2 AND e.execution = task_key(e.id)
     AND g.seq > CASE WHEN e.execution = ?2 THEN ?3 ELSE 0 END
 ORDER BY e.execution, g.seq;
 
--- How many tasks a list's filter on status and lane leaves to each way of walking.
+-- How many tasks each way of walking would see, by the list's filter on status and lane.
 -- name: list_counts
 SELECT count(DISTINCT CASE WHEN matches AND (?4 IS NULL OR status = ?4) THEN lane END),
     sum(CASE WHEN matches AND (?4 IS NULL OR status = ?4) THEN tasks ELSE 0 END),
@@ -78,6 +78,6 @@ FROM (SELECT c.lane AS lane, c.status AS status, c.tasks AS tasks,
             AND (?3 IS NULL OR l.type = ?3) AS matches
     FROM lane_counts c JOIN lanes l ON l.lane = c.lane WHERE c.tasks > 0);
 
--- The first key from which on tasks were created at or after a time, by halving.
+-- The first key such that it and all later tasks were created at or after a time, by bisection.
 -- name: list_probe
 SELECT task, created_at FROM task_specs WHERE task >= ?1 ORDER BY task LIMIT 1;

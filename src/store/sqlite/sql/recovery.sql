@@ -11,7 +11,7 @@ WHERE id = ?1;
 -- name: recovery_by_id
 SELECT @recovery@ FROM recovery_queue r WHERE r.id = ?1;
 
--- In the order of an index over pending ones alone; those being processed are few.
+-- Follows the index of pending entries; few entries are in processing.
 -- name: recovery_due
 SELECT * FROM (
     SELECT * FROM (SELECT @recovery@ FROM recovery_queue r INDEXED BY recovery_queue_pending
@@ -60,9 +60,9 @@ SELECT @recovery@ FROM recovery_queue r WHERE true
     [5: AND r.id < ?5]
 ORDER BY r.id DESC LIMIT ?6;
 
--- Those that were given up or ended in part, through the index of what is settled; then what is
--- held, of which only the running ones can be silent. ?1 now, ?2 stall_after of tasks that say
--- nothing (ms), ?3 auto_recovery (-1 = any), ?4 to ?7 the cursor, ?8 limit.
+-- Tasks that were given up or ended partially, through the index of settled tasks; then held tasks,
+-- of which only running ones can be stalled. ?1 now, ?2 stall_after for tasks that set none (ms),
+-- ?3 auto_recovery (-1 = any), ?4 to ?7 the cursor, ?8 limit.
 -- name: recovery_candidates
 WITH found (task) AS (
     SELECT task FROM task_states INDEXED BY task_states_settled

@@ -56,7 +56,7 @@ SELECT value FROM store_info WHERE name = ?1;
 INSERT INTO store_info (name, value) VALUES (?1, ?2)
 ON CONFLICT (name) DO UPDATE SET value = excluded.value;
 
--- The newest time the store knows of: noted by the writer, or of the newest task or execution.
+-- The newest time in the store: the writer's note, or that of the newest task or execution.
 -- name: last_time
 SELECT max(
     coalesce((SELECT CAST(value AS INTEGER) FROM store_info WHERE name = 'last_time_us'), 0),

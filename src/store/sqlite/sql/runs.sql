@@ -18,7 +18,7 @@ SELECT @job_run.names@ FROM job_runs WHERE schedule_id = ?1 ORDER BY created_at,
 -- name: runs_of_recurring
 SELECT @job_run.names@ FROM job_runs WHERE recurring_job_id = ?1 ORDER BY created_at, task_id LIMIT ?2;
 
--- Counted no further than the limit.
+-- Counts only up to the limit.
 -- name: runs_count_job
 SELECT (SELECT count(*) FROM (SELECT 1 FROM job_runs WHERE job_id = ?1 AND waits_slot = 0 LIMIT ?2)),
     (SELECT count(*) FROM (SELECT 1 FROM job_runs WHERE job_id = ?1 AND waits_slot = 1 LIMIT ?2));
@@ -39,7 +39,7 @@ SELECT @job_run.names@ FROM job_runs WHERE schedule_id = ?1 AND waits_slot = 1
     AND (created_at, task_id) > (coalesce(?2, 0), coalesce(?3, x''))
 ORDER BY created_at, task_id LIMIT ?4;
 
--- From one job to the next by the index: one of them may have very many.
+-- Jumps from one job to the next in the index: one job may have very many.
 -- name: runs_waiting_jobs
 WITH RECURSIVE found (job_id) AS (
     SELECT min(job_id) FROM job_runs WHERE waits_slot = 1 AND job_id > coalesce(?1, x'')
@@ -71,7 +71,7 @@ WHERE task_id IN (SELECT task_id FROM job_runs WHERE job_id = ?1) AND is_over = 
 SELECT @job_wait.names@ FROM job_waits
 WHERE is_over = 1 ORDER BY task_id LIMIT ?1;
 
--- Delayed by the wall clock, from the earliest on: those with this state are marked.
+-- Tasks delayed by the wall clock, the earliest first; marks those with this state.
 -- name: delayed_scan
 SELECT id, scheduled_at, task, state = ?4 FROM task_states
 WHERE status = 'delayed' AND by_wall = 1 AND (scheduled_at, task)
@@ -91,7 +91,7 @@ SELECT 1, min(at) FROM (
     SELECT min(next_generation) FROM recurring_jobs WHERE template_job_id = ?1 AND is_active = 1);
 
 -- Lists: ?1 namespace, ?2 name or other text, ?3 job, ?4 category, ?5 active, ?6 before this id,
--- ?7 limit; then what only one of them has.
+-- ?7 limit; then parameters of a single list.
 -- name: list_categories
 SELECT @category@ FROM job_categories c WHERE true
     [1: AND c.namespace = ?1]
@@ -141,7 +141,7 @@ SELECT @job_dependency@ FROM job_dependencies d WHERE true
     [6: AND d.id < ?6]
 ORDER BY d.id DESC LIMIT ?7;
 
--- The last one's result is the task's.
+-- The last execution's result is the task's.
 -- name: read_executions
 SELECT @execution@, s.id, (SELECT o.run_at FROM task_options o WHERE o.task = e.task),
     CASE WHEN e.status = 'completed' AND e.execution = s.execution THEN
@@ -183,7 +183,8 @@ FROM execution_rows e CROSS JOIN execution_logs g ON g.execution_id = e.id
 WHERE e.execution = ?1 AND e.id = ?2 AND g.seq > ?3
 ORDER BY g.seq;
 
--- The first key from which on executions were created at or after a time, by halving: 40 looks.
+-- The first key such that it and all later executions were created at or after a time, by bisection
+-- in 40 steps.
 -- name: execution_key_at
 WITH RECURSIVE halves (low, high) AS (
     SELECT 1, ?2

@@ -1,4 +1,4 @@
--- Each statement gives one line per thing that is not as it must be: table, id, what is wrong.
+-- Each statement returns one line per inconsistency: table, id, what is wrong.
 -- task_key(id) is the row key inside an id, uuid_text(id) its usual form.
 
 -- name: verify_counts
@@ -28,7 +28,7 @@ WHERE p.task IS NULL OR l.lane IS NULL OR p.lane <> s.lane OR task_key(s.id) <> 
 SELECT 'task_specs: key ' || p.task || ' has no row in task_states' FROM task_specs p
 WHERE NOT EXISTS (SELECT 1 FROM task_states s WHERE s.task = p.task);
 
--- Rows that most tasks do not have, and what says that they are there.
+-- Optional rows of tasks, and the columns that say whether they exist.
 -- name: verify_parts
 SELECT 'task_states: task ' || uuid_text(s.id) || CASE
     WHEN s.details IS NOT x.task THEN ' and task_details do not agree'
@@ -48,11 +48,11 @@ UNION ALL
 SELECT 'task_options: options of task key ' || r.task || ', which is not there'
 FROM task_options r WHERE NOT EXISTS (SELECT 1 FROM task_states s WHERE s.task = r.task);
 
--- A cancelled or stalled task stays held until its handler stopped.
+-- A cancelled or stalled task stays held until its handler has stopped.
 -- name: verify_held
 SELECT 'task_states: task ' || uuid_text(id) || ' is ' || status || CASE
     WHEN status IN ('claimed', 'running') AND held IS NOT 1 THEN ' but not held'
-    WHEN held = 1 AND worker_id IS NULL THEN ' and held by nobody'
+    WHEN held = 1 AND worker_id IS NULL THEN ' and held without a worker'
     WHEN held = 1 AND coalesce(lease_token, 0) < 1 THEN ' and held without a lease'
     WHEN held = 1 AND status NOT IN ('claimed', 'running', 'cancelled', 'orphaned')
         THEN ' but still held'
@@ -63,7 +63,7 @@ WHERE (status IN ('claimed', 'running') AND held IS NOT 1)
         OR status NOT IN ('claimed', 'running', 'cancelled', 'orphaned')))
     OR (parked IS NOT NULL AND status <> 'pending');
 
--- A claim that was given back counts as no attempt.
+-- A claim that was released does not count as an attempt.
 -- name: verify_executions
 SELECT 'task_states: task ' || uuid_text(s.id) || ' has ' || e.rows || ' executions but only '
     || s.attempts || ' attempts'
@@ -87,9 +87,10 @@ FROM (SELECT task, lease_token FROM execution_rows GROUP BY task, lease_token
     HAVING count(*) > 1) d
 JOIN task_states s ON s.task = d.task;
 
--- Task by task, so that it needs no memory for all events at once. Retention takes the oldest first,
--- and only from tasks that ended: whoever has its first event has all, and one that has not ended
--- has its last, and the row that opened it (again). Only a status set by hand has no event.
+-- Task by task, so that it needs no memory for all events at once. Retention removes the oldest
+-- first, and only from ended tasks. So a task with its first event has all events, and a task that
+-- has not ended has its last one and the row that opened it (again). Only a status set by hand has
+-- no event.
 -- name: verify_event_order
 SELECT 'task_events: task ' || uuid_text(id) || CASE
     WHEN twice IS NOT NULL THEN ' has 2 events with seq ' || twice
@@ -124,8 +125,8 @@ FROM (SELECT s.id AS id, s.event_seq AS event_seq,
 WHERE twice IS NOT NULL OR last > event_seq OR (opened AND told + rows < event_seq)
     OR (open AND (last < event_seq OR (event_seq > 0 AND NOT opened AND rows = 0)));
 
--- After an end only a retry (pending) or a recovery (recovering) may follow, and what people say
--- about the task: told by a user, in a detail that is no reason of a cancel.
+-- After an end only a retry (pending) or a recovery (recovering) may follow, or an event of a user's
+-- edit: its actor is USER, and its detail is not the reason of a cancel.
 -- name: verify_event_ends
 SELECT 'task_events: task ' || uuid_text(id) || wrong
 FROM (SELECT s.id AS id, (
@@ -145,10 +146,10 @@ FROM (SELECT s.id AS id, (
     FROM task_states s)
 WHERE wrong IS NOT NULL;
 
--- A parent that was retried after it had ended is open again without being waited for: the number
--- lies between the parents that never ended and those that are open now. One that waits for children
--- ran already, if need be by a retry that did not ask for its parents. What a run waits for beside its
--- parents (other jobs, its turn) is in tables of its own.
+-- A parent that was retried after it had ended is open again, but its dependents do not wait for it.
+-- So the number lies between the parents that never ended and those that are open now. A task that
+-- waits for children has run, perhaps by a retry that ignored its parents. What a run waits for
+-- besides its parents (other jobs, its turn) has its own tables.
 -- name: verify_open_dependencies
 SELECT 'task_states: task ' || uuid_text(id) || ' waits for ' || waits || ' dependencies, ' || open
     || ' are open'
@@ -232,7 +233,7 @@ FROM (SELECT DISTINCT execution_id FROM execution_logs) r WHERE NOT EXISTS (
     SELECT 1 FROM execution_rows e
     WHERE e.execution = task_key(r.execution_id) AND e.id = r.execution_id);
 
--- A row for every task of a job that has not ended, and for no other; only a blocked one waits.
+-- There is a row for every task of a job that has not ended, and for no other; only blocked ones wait.
 -- name: verify_runs
 SELECT 'job_runs: task ' || uuid_text(s.id) || ' of a job is ' || s.status || ' but is no open run'
 FROM task_options o
@@ -273,8 +274,8 @@ LEFT JOIN task_options o ON o.task = p.options
 WHERE u.value IS NOT CASE u.kind WHEN 'key' THEN p.idempotency_key
     WHEN 'hash' THEN o.input_hash ELSE o.external_id END;
 
--- Neither SQLite nor any rule sees a wrong letter in a text: what a task was given and gave back
--- carries a sum. A column of another type than text is damaged as well.
+-- Neither SQLite nor a constraint notices a wrong letter in a text, so payloads and results carry a
+-- sum. A value that is not a text is damage too.
 -- name: verify_sums
 SELECT 'task_specs: the payload of task ' || coalesce((SELECT uuid_text(s.id) FROM task_states s
     WHERE s.task = p.task), p.task) || ' is damaged: its sum is another one'
@@ -288,7 +289,7 @@ FROM task_results WHERE payload_sum IS NOT NULL AND payload_sum <> text_sum(payl
 -- name: verify_checkpoints
 SELECT @checkpoint@, k.task_id FROM task_checkpoints k WHERE k.is_valid = 1;
 
--- Readers compare ids of one class only, so a value of another class hides a row from them.
+-- Readers compare ids of one class only, so an id of another class hides its row from them.
 -- name: verify_log_classes
 SELECT 'execution_logs: line ' || seq || ' of execution ' || uuid_text(execution_id)
     || ' has a value of another class than its column'
@@ -327,7 +328,7 @@ UNION ALL
 SELECT 'lanes: the row ' || lane || ' has a value of another class than its column'
 FROM lanes WHERE typeof(namespace) <> 'text' OR typeof(queue) <> 'text' OR typeof(type) <> 'text';
 
--- As readers reach them: by the task, and by the row that the id of the run leads to.
+-- As readers reach them: by the task, and by the row that the run's id leads to.
 -- name: verify_log_owners
 SELECT 'execution_logs: readers do not see the lines of execution ' || uuid_text(g.execution_id)
     || ': the row of the execution, or one of its task, is missing or another one'
