@@ -54,16 +54,7 @@ uint32_t json_next_char(const char **at, const char *end)
         return next_escape(at, end);
     step = str_utf8_step(*at, (size_t)(end - *at));
     *at += step ? step : 1;
-    switch (step) {
-    case 2:
-        return (s[0] & 0x1Fu) << 6 | (s[1] & 0x3Fu);
-    case 3:
-        return (s[0] & 0x0Fu) << 12 | (s[1] & 0x3Fu) << 6 | (s[2] & 0x3Fu);
-    case 4:
-        return (s[0] & 0x07u) << 18 | (s[1] & 0x3Fu) << 12 | (s[2] & 0x3Fu) << 6 | (s[3] & 0x3Fu);
-    default:
-        return s[0];
-    }
+    return str_utf8_decode((const char *)s, step);
 }
 
 size_t json_encode_utf8(uint32_t character, char out[4])

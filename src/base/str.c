@@ -106,3 +106,14 @@ struct str str_cut(struct str text, size_t bytes_max)
         text.len--;
     return text;
 }
+
+bool str_words_same(char *const *a, char *const *b)
+{
+    if (!a || !b)
+        return a == b;
+    while (*a && *b && strcmp(*a, *b) == 0) {
+        a++;
+        b++;
+    }
+    return *a == *b;
+}

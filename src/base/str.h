@@ -69,4 +69,24 @@ struct str str_cut(struct str text, size_t bytes_max);
  * overlong, cut off, a surrogate or beyond U+10FFFF. */
 size_t str_utf8_step(const char *at, size_t left);
 
+/* The character of a sequence of that length; any other length is a byte as it is. */
+static inline uint32_t str_utf8_decode(const char *at, size_t len)
+{
+    const unsigned char *s = (const unsigned char *)at;
+
+    switch (len) {
+    case 2:
+        return (s[0] & 0x1Fu) << 6 | (s[1] & 0x3Fu);
+    case 3:
+        return (s[0] & 0x0Fu) << 12 | (s[1] & 0x3Fu) << 6 | (s[2] & 0x3Fu);
+    case 4:
+        return (s[0] & 0x07u) << 18 | (s[1] & 0x3Fu) << 12 | (s[2] & 0x3Fu) << 6 | (s[3] & 0x3Fu);
+    default:
+        return s[0];
+    }
+}
+
+/* Are two NULL-terminated lists the same? Both may be NULL. */
+bool str_words_same(char *const *a, char *const *b);
+
 #endif

@@ -112,3 +112,13 @@ int64_t uuid7_time_ms(const struct uuid *id)
         ms = ms << 8 | id->bytes[i];
     return ms;
 }
+
+struct uuid uuid7_lowest(int64_t time_us)
+{
+    uint64_t ms = time_us > 0 ? (uint64_t)time_us / 1000 : 0;
+    struct uuid id = {{0}};
+
+    for (int i = 0; i < 6; i++)
+        id.bytes[i] = (uint8_t)(ms >> (40 - 8 * i));
+    return id;
+}

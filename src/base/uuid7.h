@@ -26,6 +26,7 @@ int64_t uuid7_key(const struct uuid *id);
 void uuid_format(const struct uuid *id, char *out); /* UUID_TEXT_BYTES */
 bool uuid_parse(struct str text, struct uuid *id);
 int64_t uuid7_time_ms(const struct uuid *id);
+struct uuid uuid7_lowest(int64_t time_us); /* the lowest of that millisecond, below all real ones */
 
 static inline bool uuid_eq(const struct uuid *a, const struct uuid *b)
 {

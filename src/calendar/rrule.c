@@ -293,16 +293,6 @@ bool rrule_next(const struct rrule *rule, int64_t after_s, int64_t *next_s)
     }
 }
 
-static bool fires_next(const void *ctx, int64_t after_s, int64_t *next_s)
-{
-    return rrule_next(ctx, after_s, next_s);
-}
-
-bool rrule_last(const struct rrule *rule, int64_t after_s, int64_t until_s, int64_t *last_s)
-{
-    return instant_last(fires_next, rule, after_s, until_s, last_s);
-}
-
 /* What the rule leaves open is as in DTSTART. */
 static void fill_from_start(struct rrule *rule)
 {

@@ -91,8 +91,6 @@ int rrule_finish(struct rrule *rule, struct err *err);
 
 /* The first instant after after_s; false when there is none: the rule has ended. */
 bool rrule_next(const struct rrule *rule, int64_t after_s, int64_t *next_s);
-/* The last one after after_s and not after until_s; false when there is none. */
-bool rrule_last(const struct rrule *rule, int64_t after_s, int64_t until_s, int64_t *last_s);
 
 /* "Every 2 weeks on Monday at 09:00". */
 void rrule_explain(const struct rrule *rule, struct buf *out);

@@ -5,7 +5,6 @@
 #include "base/json.h"
 #include "calendar/civil.h"
 #include "calendar/cron.h"
-#include "calendar/words.h"
 
 #define DAY_MINUTES 1440
 #define ALL_WEEKDAYS 0x7fu
@@ -182,23 +181,4 @@ bool window_next_close(const struct window_set *set, const struct zone *zone, in
                        int64_t *close_s)
 {
     return set->count > 0 && next_state(set, zone, from_s, false, close_s);
-}
-
-void window_explain(const struct window_set *set, struct buf *out)
-{
-    buf_text(out, set->count ? "Open " : "Always open");
-    for (uint32_t i = 0; i < set->count; i++) {
-        const struct window *window = &set->windows[i];
-
-        words_between(out, i, set->count);
-        buf_text(out, "from ");
-        words_time(out, window->from_minute * CIVIL_MINUTE_S);
-        buf_text(out, " to ");
-        words_time(out, window->until_minute * CIVIL_MINUTE_S);
-        if (window->until_minute < window->from_minute)
-            buf_text(out, " of the next day");
-        buf_text(out, window->weekdays == ALL_WEEKDAYS ? " every day" : " ");
-        if (window->weekdays != ALL_WEEKDAYS)
-            words_weekdays(out, window->weekdays);
-    }
 }

@@ -35,7 +35,4 @@ bool window_next_open(const struct window_set *set, const struct zone *zone, int
 bool window_next_close(const struct window_set *set, const struct zone *zone, int64_t from_s,
                        int64_t *close_s);
 
-/* "Open from 02:00 to 06:00 every day". */
-void window_explain(const struct window_set *set, struct buf *out);
-
 #endif

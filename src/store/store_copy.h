@@ -9,7 +9,6 @@
 
 #define COPY_BATCH_ROWS 1000
 #define COPY_BATCH_BYTES (8 * 1024 * 1024) /* of long texts; the last row may exceed it */
-#define COPY_COLUMNS_MAX 64
 #define COPY_KEYS_MAX 4
 #define COPY_TABLES_MAX 32
 

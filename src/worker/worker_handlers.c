@@ -82,17 +82,6 @@ static struct handler_set *set_new(struct worker *worker, const struct worker_ru
     return NULL;
 }
 
-static bool same_words(char *const *a, char *const *b)
-{
-    if (!a || !b)
-        return a == b;
-    while (*a && *b && strcmp(*a, *b) == 0) {
-        a++;
-        b++;
-    }
-    return *a == *b;
-}
-
 static bool same_identity(const struct process_identity *a, const struct process_identity *b)
 {
     return a->is_set == b->is_set && a->uid == b->uid && a->gid == b->gid &&
@@ -109,7 +98,7 @@ static bool is_same(const struct handler_set *a, const struct handler_set *b)
     for (uint32_t i = 0; i < a->count; i++)
         if (a->handlers[i].what != b->handlers[i].what ||
             !same_identity(&a->handlers[i].identity, &b->handlers[i].identity) ||
-            !same_words(a->handlers[i].environment, b->handlers[i].environment))
+            !str_words_same(a->handlers[i].environment, b->handlers[i].environment))
             return false;
     return true;
 }

@@ -18,18 +18,6 @@ static bool same_texts(const struct str *a, const struct str *b, uint32_t count)
     return true;
 }
 
-/* NULL-terminated; both may be NULL. */
-static bool same_words(char *const *a, char *const *b)
-{
-    if (!a || !b)
-        return a == b;
-    while (*a && *b && strcmp(*a, *b) == 0) {
-        a++;
-        b++;
-    }
-    return *a == *b;
-}
-
 static bool same_records(const void *a, const void *b, const struct config_record *type);
 
 static bool same_list(const void *a, const void *b, const struct config_field *field)
@@ -83,7 +71,7 @@ static bool same_field(const void *a, const void *b, const struct config_field *
         return same_list(a, b, field);
     case CONFIG_ARGV:
     case CONFIG_VARIABLES:
-        return same_words(*(char *const *const *)in_a, *(char *const *const *)in_b);
+        return str_words_same(*(char *const *const *)in_a, *(char *const *const *)in_b);
     default:
         return memcmp(in_a, in_b, value_bytes(field->kind)) == 0;
     }

@@ -51,22 +51,6 @@ void terminal_init(struct terminal *terminal, FILE *file)
     terminal->columns = is_terminal ? columns_of(fd) : 0;
 }
 
-static uint32_t decode(const char *at, size_t len)
-{
-    const unsigned char *s = (const unsigned char *)at;
-
-    switch (len) {
-    case 2:
-        return (s[0] & 0x1Fu) << 6 | (s[1] & 0x3Fu);
-    case 3:
-        return (s[0] & 0x0Fu) << 12 | (s[1] & 0x3Fu) << 6 | (s[2] & 0x3Fu);
-    case 4:
-        return (s[0] & 0x07u) << 18 | (s[1] & 0x3Fu) << 12 | (s[2] & 0x3Fu) << 6 | (s[3] & 0x3Fu);
-    default:
-        return s[0];
-    }
-}
-
 struct range {
     uint32_t first;
     uint32_t last;
@@ -131,7 +115,7 @@ void terminal_clean(struct buf *out, struct str text)
             buf_format(out, "\\x%02x", (unsigned)(unsigned char)text.data[i++]);
             continue;
         }
-        code = decode(text.data + i, step);
+        code = str_utf8_decode(text.data + i, step);
         if (is_dangerous(code))
             escape_code(out, code);
         else
@@ -145,7 +129,7 @@ void terminal_clean_json(struct buf *out, struct str json)
 {
     for (size_t i = 0; i < json.len;) {
         size_t step = str_utf8_step(json.data + i, json.len - i);
-        uint32_t code = step ? decode(json.data + i, step) : 0xFFFD;
+        uint32_t code = step ? str_utf8_decode(json.data + i, step) : 0xFFFD;
 
         if (step == 0 || (code >= 0x7F && is_dangerous(code))) {
             if (code >= 0x10000)
@@ -169,7 +153,7 @@ size_t terminal_width(struct str text)
     for (size_t i = 0; i < text.len;) {
         size_t step = str_utf8_step(text.data + i, text.len - i);
 
-        width += step ? code_width(decode(text.data + i, step)) : 1;
+        width += step ? code_width(str_utf8_decode(text.data + i, step)) : 1;
         i += step ? step : 1;
     }
     return width;
@@ -182,7 +166,7 @@ struct str terminal_cut(struct str text, size_t width)
 
     while (i < text.len) {
         size_t step = str_utf8_step(text.data + i, text.len - i);
-        size_t wide = step ? code_width(decode(text.data + i, step)) : 1;
+        size_t wide = step ? code_width(str_utf8_decode(text.data + i, step)) : 1;
 
         if (used + wide > width)
             break;

@@ -367,20 +367,29 @@ struct str history_queue(const struct history *history, uint32_t queue)
     return history->tracks[TRACK_OTHERS + queue]->name;
 }
 
+/* The step before `number` that has a value, at most `seconds` back; -1 at the end. number: from
+ * the open step on. */
+static int64_t step_before(const struct scale *ring, int64_t number, int64_t seconds)
+{
+    int64_t steps = seconds * 1000000 / HISTORY_STEP_US;
+
+    steps = steps < FINE_STEPS ? steps : FINE_STEPS - 1;
+    while (--number >= 0 && number >= ring->open - steps)
+        if (ring->numbers[number % FINE_STEPS] == number)
+            return number;
+    return -1;
+}
+
 double history_sum(const struct history *history, uint32_t queue, enum history_series series,
                    int64_t seconds)
 {
     const struct scale *ring = &history->scales[0];
-    int64_t steps = seconds * 1000000 / HISTORY_STEP_US;
+    const struct track *track = history->tracks[TRACK_OTHERS + queue];
     double sum = 0;
 
-    steps = steps < FINE_STEPS ? steps : FINE_STEPS - 1;
-    for (int64_t number = ring->open - 1; number >= 0 && number >= ring->open - steps; number--) {
-        float value;
+    for (int64_t at = ring->open; (at = step_before(ring, at, seconds)) >= 0;) {
+        float value = *place(history, track, 0, series, at);
 
-        if (ring->numbers[number % FINE_STEPS] != number)
-            continue;
-        value = *place(history, history->tracks[TRACK_OTHERS + queue], 0, series, number);
         sum += isnan(value) ? 0 : (double)value;
     }
     return sum;
@@ -390,16 +399,12 @@ double history_least(const struct history *history, uint32_t queue, enum history
                      int64_t seconds)
 {
     const struct scale *ring = &history->scales[0];
-    int64_t steps = seconds * 1000000 / HISTORY_STEP_US;
+    const struct track *track = history->tracks[TRACK_OTHERS + queue];
     double least = -1;
 
-    steps = steps < FINE_STEPS ? steps : FINE_STEPS - 1;
-    for (int64_t number = ring->open - 1; number >= 0 && number >= ring->open - steps; number--) {
-        float value;
+    for (int64_t at = ring->open; (at = step_before(ring, at, seconds)) >= 0;) {
+        float value = *place(history, track, 0, series, at);
 
-        if (ring->numbers[number % FINE_STEPS] != number)
-            continue;
-        value = *place(history, history->tracks[TRACK_OTHERS + queue], 0, series, number);
         if (!isnan(value) && (least < 0 || (double)value < least))
             least = (double)value;
     }

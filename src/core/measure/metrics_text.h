@@ -6,8 +6,6 @@
 #include "base/buf.h"
 #include "base/histogram.h"
 
-#define METRICS_LABELS_MAX 4
-
 struct metrics_label {
     const char *name;
     struct str value;

@@ -19,9 +19,5 @@ int enqueue_tasks(struct batch *batch, struct task_input *inputs, uint32_t count
 int enqueue_check(struct batch *batch, struct task_input *input, struct err *err);
 int enqueue_run(struct batch *batch, struct task_input *input, const struct run_wish *wish,
                 uint32_t waits, struct arena *arena, struct task **task, struct err *err);
-/* tasks that begin behind a checkpoint of another */
-struct str forked_detail(struct batch *batch, const struct task_input *input);
-int forked_begin(struct batch *batch, struct task *task, const struct checkpoint *from,
-                 struct arena *arena, struct err *err);
 
 #endif

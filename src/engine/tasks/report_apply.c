@@ -4,6 +4,7 @@
 #include "base/hash.h"
 #include "base/json.h"
 #include "core/bounds.h"
+#include "core/log/redact.h"
 #include "core/task/replay.h"
 #include "engine/batch.h"
 #include "engine/engine_state.h"
@@ -14,6 +15,9 @@
 
 #include <stdio.h>
 
+#define REFUSAL_BYTES_MAX 1024
+#define LAST_WORDS " (further refusals of this attempt are not logged)"
+#define REFUSAL_CPU_US_MAX 10000 /* to redact it, because all requests wait for this thread */
 #define RELEASED_HASH 1 /* what stands for a release where outcomes have their hash */
 
 static bool is_outcome(enum report_op op)
@@ -275,12 +279,62 @@ static bool is_under_lease(const struct batch *batch, const struct task *task,
            !lease_is_void(batch->engine, report->lease_token);
 }
 
+/* ---- refusals ----
+ *
+ * A refused report becomes a line in the log of its execution, where the author of the handler
+ * looks and
+ * where there is room for names and values. Bounded per lease, so that a worker that repeats a
+ * bad report does not fill the log. */
+
+/* How many lines its lease has got, with this one. A task with the same hash replaces it. */
+static uint32_t count_told(struct engine *engine, const struct task *task)
+{
+    uint64_t hash = hash_bytes64(task->id.bytes, sizeof task->id.bytes, 0);
+    struct refusals_told *told = &engine->refusals[hash % REFUSALS_KNOWN];
+
+    if (!uuid_eq(&told->task_id, &task->id) || told->lease_token != task->lease.token)
+        *told = (struct refusals_told){.task_id = task->id, .lease_token = task->lease.token};
+    return told->count <= REFUSALS_TOLD_MAX ? ++told->count : told->count;
+}
+
+/* Our own failures do not help the author, and a lost lease has no log any more. */
+static bool is_worth_telling(const struct batch *batch, const struct report_result *result)
+{
+    return err_http_status(result->code) < 500 && result->code != ERR_STALE_LEASE &&
+           !batch->store->full;
+}
+
+static bool refusal_line(struct batch *batch, const struct task *task, const struct report *report,
+                         const struct report_result *result, struct report *line)
+{
+    int64_t left_us = REFUSAL_CPU_US_MAX;
+    char text[REFUSAL_BYTES_MAX];
+    uint32_t told;
+
+    if (!is_worth_telling(batch, result))
+        return false;
+    told = count_told(batch->engine, task);
+    if (told > REFUSALS_TOLD_MAX)
+        return false;
+    snprintf(text, sizeof text, "%s was refused: %s%s", report_op_word(report->op),
+             result->message, told == REFUSALS_TOLD_MAX ? LAST_WORDS : "");
+    *line = (struct report){.op = REPORT_LOG,
+                            .level = SEVERITY_WARN,
+                            .message = arena_str(&batch->arena, str_of(text)),
+                            .context = batch_text(batch, "{\"refused\":\"%s\",\"code\":\"%s\"}",
+                                                  report_op_word(report->op),
+                                                  err_word(result->code))};
+    return line->message.data && line->context.data &&
+           redact_line(batch->engine->redact, &line->message, &line->context, &batch->arena,
+                       &left_us) == 0;
+}
+
 static int tell_refusal(struct batch *batch, struct task *task, const struct report *report,
                         const struct report_result *result, struct err *err)
 {
     struct report line;
 
-    if (!report_refusal_line(batch, task, report, result, &line))
+    if (!refusal_line(batch, task, report, result, &line))
         return 0;
     task->lease.last_heartbeat_us = batch->now_us;
     if (batch_owe(batch, task, err) < 0) /* as every line: no other node ends the run before it */

@@ -24,8 +24,5 @@ int report_outcome(struct batch *batch, struct task *task, const struct report *
 /* What checkpoint_data of a task shows of its newest valid checkpoint. */
 struct str checkpoint_short(const struct checkpoint *row, struct arena *arena);
 int report_release(struct batch *batch, struct task *task, struct str reason, struct err *err);
-/* the line that tells of it; false = there is none. */
-bool report_refusal_line(struct batch *batch, const struct task *task, const struct report *report,
-                         const struct report_result *result, struct report *line);
 
 #endif

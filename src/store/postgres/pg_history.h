@@ -17,7 +17,7 @@ void results_forget(struct pg_store *store);
 /* pg_prune.c */
 int pg_history_prune(struct store *, int64_t, int64_t, int64_t, uint32_t, int64_t *,
                      uint32_t *, struct err *);
-/* pg_outbox.c */
+/* pg_keys.c */
 int pg_outbox_insert(struct store *, const struct outbox_message *, uint32_t, struct err *);
 
 #endif

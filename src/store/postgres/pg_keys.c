@@ -3,15 +3,20 @@
  * newest first. Nodes do not coordinate: a node keeps using a block while the sequence shows that
  * no other node took a later one, which it checks every PG_KEY_AGE_US. So keys of two nodes are in
  * the order of time to within that long. Any writer's thread; the sequence is asked under the
- * lock. */
+ * lock.
+ *
+ * New messages of the outbox get their keys here too; rows_outbox.c does the rest. */
+#include "store/postgres/pg_history.h"
 #include "store/postgres/pg_int.h"
 #include "store/postgres/pg_tasks.h"
 
 #include "base/clock.h"
+#include "store/rows/rows_registry.h"
 
 #include <pthread.h>
 #include <stdlib.h>
 
+#define OUTBOX_BLOCK 100 /* keys taken from the sequence at a time; as in the migration */
 #define BLOCKS_MAX 160 /* asked for at once by large requests: more than an array has */
 
 struct keys {
@@ -138,4 +143,36 @@ int64_t pg_execution_key_next(struct store *base, int64_t above)
     key = key_next(store, &ring->executions, PGSQL_execution_keys, above);
     pthread_mutex_unlock(&ring->mutex);
     return key;
+}
+
+/* ---- messages of the outbox ---- */
+
+/* Unused keys of a block are lost with the process. */
+static int outbox_key(struct pg_store *store, int64_t *key, struct err *err)
+{
+    PGresult *result;
+
+    if (store->outbox_next == store->outbox_end) {
+        TRY(pg_query(store, PGSQL_outbox_keys, &result, err));
+        store->outbox_next = get_int(result, 0, 0, 0);
+        store->outbox_end = store->outbox_next + OUTBOX_BLOCK;
+        PQclear(result);
+    }
+    *key = store->outbox_next++;
+    return 0;
+}
+
+int pg_outbox_insert(struct store *base, const struct outbox_message *messages, uint32_t count,
+                     struct err *err)
+{
+    struct pg_store *store = pg_of(base);
+    struct outbox_message *keyed;
+
+    if (count == 0)
+        return 0;
+    keyed = TRY_MEMORY(arena_copy(&store->arena, messages, count * sizeof *messages));
+    for (uint32_t i = 0; i < count; i++)
+        if (keyed[i].key == 0)
+            TRY(outbox_key(store, &keyed[i].key, err));
+    return rows_outbox_insert(base, keyed, count, err);
 }

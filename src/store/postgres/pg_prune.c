@@ -47,17 +47,6 @@ static int remove_rows(struct prune *prune, enum pg_sql_name name, struct err *e
 
 /* ---- logs ---- */
 
-/* The lowest id of an execution that began at this time. */
-static struct uuid id_at(int64_t time_us)
-{
-    uint64_t ms = time_us > 0 ? (uint64_t)time_us / 1000 : 0;
-    struct uuid id = {{0}};
-
-    for (int i = 0; i < 6; i++)
-        id.bytes[i] = (uint8_t)(ms >> (40 - 8 * i));
-    return id;
-}
-
 struct log_step {
     uint32_t seen;    /* executions that have logs */
     int64_t first_ms; /* when the first and the last of them began */
@@ -122,7 +111,7 @@ static int prune_next_logs(struct prune *prune, int64_t from_ms, int64_t before_
                            struct log_step *step, struct err *err)
 {
     struct pg_params *params = &prune->store->conn.params;
-    struct uuid from = id_at(from_ms * 1000), end = id_at(before_us);
+    struct uuid from = uuid7_lowest(from_ms * 1000), end = uuid7_lowest(before_us);
     struct log_range *ranges;
     uint32_t count;
     PGresult *result;

@@ -7,7 +7,6 @@
 #include "core/bounds.h"
 
 #define LIST_TEXT_BYTES_MAX 32768
-#define KEY_END (INT64_C(1) << 40) /* ids carry 40 bits of key */
 /* Times decide; keys only narrow the search. Nodes take keys in blocks, so a task's key may be
  * older than its time by PG_KEY_AGE_US plus the difference of the nodes' clocks. */
 #define CREATED_MARGIN_US (PG_KEY_AGE_US + 50 * INT64_C(1000000))
@@ -139,14 +138,6 @@ static int count_lanes(const struct list *list, struct list_counts *counts, stru
     counts->all = get_int(result, 0, 4, 0);
     PQclear(result);
     return 0;
-}
-
-/* How many of `rows` rows, `matching` of which fit, must be read to find `wanted`. */
-static double rows_until(int64_t rows, int64_t matching, double wanted)
-{
-    double looks = (double)rows * wanted / (double)(matching > 0 ? matching : 1);
-
-    return looks < (double)rows ? looks : (double)rows;
 }
 
 static enum list_way way_of_counts(const struct list *list, const struct list_counts *counts)

@@ -39,21 +39,6 @@ static void write_token(struct buf *out, struct str token)
     }
 }
 
-static void expand(struct buf *out, struct str text)
-{
-    for (size_t i = 0; i < text.len; i++) {
-        const char *end = text.data[i] == '@' ? memchr(text.data + i + 1, '@', text.len - i - 1)
-                                              : NULL;
-
-        if (!end) {
-            buf_byte(out, text.data[i]);
-            continue;
-        }
-        write_token(out, str_span(text.data + i + 1, (size_t)(end - text.data) - i - 1));
-        i = (size_t)(end - text.data);
-    }
-}
-
 int sql_load(struct pg_sql *sql, struct err *err)
 {
     for (int i = 0; i < PGSQL_COUNT; i++) {
@@ -61,7 +46,7 @@ int sql_load(struct pg_sql *sql, struct err *err)
         struct buf full = BUF_INIT(TEXT_BYTES_MAX);
 
         ASSERT(text.data);
-        expand(&full, text);
+        rows_expand(&full, text, write_token);
         buf_byte(&full, '\0');
         if (full.failed) {
             buf_deinit(&full);

@@ -45,3 +45,18 @@ bool rows_write_token(struct buf *out, struct str token, char mark)
     }
     return true;
 }
+
+void rows_expand(struct buf *out, struct str text, void (*write)(struct buf *, struct str))
+{
+    for (size_t i = 0; i < text.len; i++) {
+        const char *end = text.data[i] == '@' ? memchr(text.data + i + 1, '@', text.len - i - 1)
+                                              : NULL;
+
+        if (!end) {
+            buf_byte(out, text.data[i]);
+            continue;
+        }
+        write(out, str_span(text.data + i + 1, (size_t)(end - text.data) - i - 1));
+        i = (size_t)(end - text.data);
+    }
+}

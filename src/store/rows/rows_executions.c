@@ -6,7 +6,6 @@
 
 #include "core/task/execution_fields.h"
 
-#define KEY_END (INT64_C(1) << 40) /* ids carry 40 bits of key */
 /* Times decide; keys only narrow the search. Nodes take keys in blocks, so a key may be older than
  * its time by a second plus the difference of the nodes' clocks. */
 #define CREATED_MARGIN_US INT64_C(60000000)

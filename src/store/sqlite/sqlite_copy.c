@@ -47,20 +47,25 @@ static int sqlite_copy_count(struct store *base, const struct copy_table *table,
     return rc < 0 ? rc : 0;
 }
 
-static int sqlite_copy_clear(struct store *base, const struct copy_table *table, struct err *err)
+static int run_text(struct sqlite_store *store, struct buf *text, struct err *err)
 {
-    struct sqlite_store *store = sqlite_of(base);
-    struct buf text = BUF_INIT(TEXT_BYTES_MAX);
-    sqlite3_stmt *stmt;
+    sqlite3_stmt *stmt = prepare(store, text, err);
     int rc;
 
-    buf_format(&text, "DELETE FROM %s WHERE %s", table->name, table->first);
-    stmt = prepare(store, &text, err);
     if (!stmt)
         return -(int)err->code;
     rc = sql_run(&store->sql, stmt, NULL, err);
     sqlite3_finalize(stmt);
     return rc;
+}
+
+static int sqlite_copy_clear(struct store *base, const struct copy_table *table, struct err *err)
+{
+    struct sqlite_store *store = sqlite_of(base);
+    struct buf text = BUF_INIT(TEXT_BYTES_MAX);
+
+    buf_format(&text, "DELETE FROM %s WHERE %s", table->name, table->first);
+    return run_text(store, &text, err);
 }
 
 /* ---- reading ---- */
@@ -286,19 +291,12 @@ static int sqlite_copy_finish(struct store *base, struct err *err)
 {
     struct sqlite_store *store = sqlite_of(base);
     struct buf text = BUF_INIT(TEXT_BYTES_MAX);
-    sqlite3_stmt *stmt;
-    int rc;
 
     buf_text(&text, "INSERT INTO lane_counts (lane, status, tasks) "
                     "SELECT lane, status, count(*) FROM task_states GROUP BY lane, status "
                     "UNION ALL SELECT lane, 'parked', count(*) FROM task_states "
                     "WHERE parked IS NOT NULL GROUP BY lane");
-    stmt = prepare(store, &text, err);
-    if (!stmt)
-        return -(int)err->code;
-    rc = sql_run(&store->sql, stmt, NULL, err);
-    sqlite3_finalize(stmt);
-    return rc;
+    return run_text(store, &text, err);
 }
 
 static int sqlite_copy_others(struct store *base, struct arena *arena, struct str **names,

@@ -25,17 +25,6 @@ static void count_removed(struct prune *prune, int64_t rows)
     prune->left -= removed < prune->left ? removed : prune->left;
 }
 
-/* The lowest id of an execution that began at this time. */
-static struct uuid id_at(int64_t time_us)
-{
-    uint64_t ms = time_us > 0 ? (uint64_t)time_us / 1000 : 0;
-    struct uuid id = {{0}};
-
-    for (int i = 0; i < 6; i++)
-        id.bytes[i] = (uint8_t)(ms >> (40 - 8 * i));
-    return id;
-}
-
 static int execution_under_way(struct sqlite_sql *sql, const struct uuid *id, bool *under_way,
                                struct err *err)
 {
@@ -91,8 +80,8 @@ static int delete_old_logs(struct prune *prune, const struct uuid *id, int64_t b
 static int prune_logs(struct prune *prune, int64_t before_us, int64_t *cursor_ms, struct err *err)
 {
     const int64_t start_ms = *cursor_ms;
-    struct uuid end = id_at(before_us);
-    struct uuid at = id_at(start_ms * 1000);
+    struct uuid end = uuid7_lowest(before_us);
+    struct uuid at = uuid7_lowest(start_ms * 1000);
 
     for (uint32_t looks = prune->left; looks > 0 && prune->left > 0; looks--) {
         sqlite3_stmt *stmt = sql_get(prune->sql, SQL_prune_log_next, err);

@@ -29,8 +29,6 @@ void query_add_number(struct query *query, const char *condition, int64_t number
 /* The statement with its values, which the caller finalizes; NULL on failure. */
 sqlite3_stmt *query_prepare(struct query *query, struct sqlite_sql *sql, struct err *err);
 
-#define KEY_END (INT64_C(1) << 40) /* ids carry 40 bits of key */
-
 /* The first key such that it and all later rows were created at or after the time. created_at grows
  * with the key, so a binary search finds it in 40 looks. probe returns the first key at or after a
  * given one, and when its row was created. */

@@ -282,14 +282,6 @@ static int count_lanes(struct list *list, struct list_counts *counts, struct err
     return 0;
 }
 
-/* How many of `rows` rows, `matching` of which fit, must be read to find `wanted`. */
-static double rows_until(int64_t rows, int64_t matching, double wanted)
-{
-    double looks = (double)rows * wanted / (double)(matching > 0 ? matching : 1);
-
-    return looks < (double)rows ? looks : (double)rows;
-}
-
 static enum way choose_way(const struct list *list, const struct list_counts *counts)
 {
     double costs[WAY_COUNT];

@@ -119,21 +119,6 @@ static void write_token(struct buf *out, struct str token)
     ASSERT(rows_write_token(out, token, '?'));
 }
 
-static void expand(struct buf *out, struct str text)
-{
-    for (size_t i = 0; i < text.len; i++) {
-        const char *end = text.data[i] == '@' ? memchr(text.data + i + 1, '@', text.len - i - 1)
-                                              : NULL;
-
-        if (!end) {
-            buf_byte(out, text.data[i]);
-            continue;
-        }
-        write_token(out, str_span(text.data + i + 1, (size_t)(end - text.data) - i - 1));
-        i = (size_t)(end - text.data);
-    }
-}
-
 /* ---- statements ---- */
 
 sqlite3_stmt *sql_prepare(struct sqlite_sql *sql, struct str text, struct err *err)
@@ -142,7 +127,7 @@ sqlite3_stmt *sql_prepare(struct sqlite_sql *sql, struct str text, struct err *e
     sqlite3_stmt *stmt = NULL;
 
     classes_forget(&sql->classes);
-    expand(&full, text);
+    rows_expand(&full, text, write_token);
     if (full.failed ||
         sqlite3_prepare_v3(sql->db, full.data, (int)full.len, SQLITE_PREPARE_PERSISTENT, &stmt,
                            NULL) != SQLITE_OK)

@@ -341,32 +341,6 @@ static void d6_rules_are_said_in_words(void **state)
     zone_free(zone);
 }
 
-static void last_instant_of_a_recurrence_is_the_one_no_other_follows(void **state)
-{
-    static const char *const rules[] = {
-        "FREQ=DAILY;COUNT=500", "FREQ=MONTHLY;BYDAY=-1FR", "FREQ=SECONDLY;INTERVAL=7",
-        "RRULE:FREQ=YEARLY\nEXDATE:20010902\nRDATE:20030101T000000"};
-    struct zone *zone = zone_named("America/New_York");
-
-    (void)state;
-    for (size_t i = 0; i < ROWS(rules); i++) {
-        struct arena arena = ARENA_INIT(1u << 20);
-        struct rrule rule = parsed(rules[i], zone, DST_STANDARD, &arena);
-
-        for (int64_t until_s = at("1998-01-01 00:00"); until_s < at("2005-01-01 00:00");
-             until_s += 7654321) {
-            int64_t last_s, next_s;
-
-            assert_true(rrule_last(&rule, 0, until_s, &last_s));
-            assert_true(last_s <= until_s);
-            assert_true(rrule_next(&rule, last_s - 1, &next_s) && next_s == last_s);
-            assert_true(!rrule_next(&rule, last_s, &next_s) || next_s > until_s);
-        }
-        arena_deinit(&arena);
-    }
-    zone_free(zone);
-}
-
 /* For a caret below it. */
 static void d6_refusals_say_which_part_is_at_fault(void **state)
 {
@@ -413,7 +387,6 @@ int main(void)
         cmocka_unit_test(d6_refusals_say_which_part_is_at_fault),
         cmocka_unit_test(d6_zone_of_a_recurrence_is_that_of_its_start),
         cmocka_unit_test(d6_rules_are_said_in_words),
-        cmocka_unit_test(last_instant_of_a_recurrence_is_the_one_no_other_follows),
     };
 
     return cmocka_run_group_tests(tests, NULL, NULL);

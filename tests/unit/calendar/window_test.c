@@ -163,38 +163,12 @@ static void d5_windows_that_are_none_are_refused(void **state)
     assert_int_equal(window_parse(str_of(many), &(struct window_set){0}, NULL), -ERR_INVALID);
 }
 
-static void d5_windows_are_said_in_words(void **state)
-{
-    static const struct {
-        const char *json;
-        const char *words;
-    } rows[] = {
-        {"[]", "Always open"},
-        {"[\"02:00-06:00\"]", "Open from 02:00 to 06:00 every day"},
-        {"[\"MON-FRI 22:00-06:00\",\"SAT,SUN 00:00-24:00\"]",
-         "Open from 22:00 to 06:00 of the next day Monday to Friday and from 00:00 to 24:00 on "
-         "Saturday and Sunday"},
-    };
-
-    (void)state;
-    for (size_t i = 0; i < ROWS(rows); i++) {
-        struct window_set set = parsed(rows[i].json);
-        struct buf out = BUF_INIT(1024);
-
-        window_explain(&set, &out);
-        buf_byte(&out, '\0');
-        assert_string_equal(out.data, rows[i].words);
-        buf_deinit(&out);
-    }
-}
-
 int main(void)
 {
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(d5_windows_open_and_close_when_clocks_say),
         cmocka_unit_test(d5_every_time_of_a_year_is_open_or_not_as_defined),
         cmocka_unit_test(d5_windows_that_are_none_are_refused),
-        cmocka_unit_test(d5_windows_are_said_in_words),
     };
 
     return cmocka_run_group_tests(tests, NULL, NULL);
