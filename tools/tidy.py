@@ -122,14 +122,37 @@ for store in ("sqlite", "postgres"):
             if part != "SHARED" or store == "postgres":
                 say(folder, 1, f"no statement {statement}, which the row layer has")
 
-# Sources that the maps of the tree mention are there.
+# What the maps of the tree mention is there: files, folders, tests, and what make can do.
+FOLDERS = ("src", "tests", "tools", "docs", "dashboard/src", "include", "model", "examples", "deploy",
+           "bench", "cmake", "reports")
+places = set(os.listdir(root))
+for start in FOLDERS:
+    for folder, folders, files in os.walk(os.path.join(root, start)):
+        folders[:] = [name for name in folders if name != "node_modules"]
+        place = os.path.relpath(folder, root).replace(os.sep, "/")
+        places.update([place], (f"{place}/{file}" for file in files))
+tests = {os.path.splitext(os.path.basename(place))[0] for place in places}
+with open(os.path.join(root, "Makefile"), encoding="utf-8") as handle:
+    goals = set(re.findall(r"^([a-z-]+):", handle.read(), re.MULTILINE))
+
+
+def is_there(mention):
+    pattern = re.compile(r"(?:.*/)?" + re.escape(mention.rstrip("/")).replace(r"\*", "[^/]*"))
+    return any(pattern.fullmatch(place) for place in places)
+
+
 for document in ("ARCHITECTURE.md", "CONTRIBUTING.md"):
-    with open(os.path.join(root, document), encoding="utf-8") as handle:
+    path = os.path.join(root, document)
+    with open(path, encoding="utf-8") as handle:
         for number, line in enumerate(handle, 1):
-            for mention in re.findall(r"`((?:[\w*]+/)*\w+\.[ch])`", line):
-                if not os.path.exists(os.path.join(root, mention)) and \
-                        not names.get(os.path.basename(mention), "").endswith(mention.removeprefix("src/")):
-                    say(os.path.join(root, document), number, f"there is no {mention}")
+            for mention in re.findall(r"`(\w[\w*./-]*)`", line):
+                is_place = "/" in mention or re.search(r"\w\.(?:[ch]|py|js|mjs|json|md)$", mention)
+                is_test = re.fullmatch(r"\w+_test|test_\w+", mention)
+                if is_place and not is_there(mention) or is_test and mention not in tests:
+                    say(path, number, f"there is no {mention}")
+            for goal in re.findall(r"(?:`|^)make ([a-z-]+)", line):
+                if goal not in goals:
+                    say(path, number, f"make has no {goal}")
 
 for store in ("sqlite", "postgres"):  # of two migrations with one number only one would be applied
     folder = os.path.join(root, "src", "store", store, "migrations")

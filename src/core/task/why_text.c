@@ -192,10 +192,13 @@ static void tell_held(struct pen *pen)
     buf_text(&pen->text, " since ");
     say_time(&pen->text, since_us, pen->facts->now_us);
     if (runs)
-        buf_format(&pen->text, ", %lld %%, " STR_FMT, (long long)task->progress,
-                   STR_ARG(str_cut(task->state, QUOTED_BYTES_MAX)));
+        buf_format(&pen->text, ", %lld %%", (long long)task->progress);
     else
         buf_text(&pen->text, ", which has not started it yet");
+    if (runs && !str_is(task->state, "Running")) { /* the state at the start */
+        buf_text(&pen->text, ", ");
+        buf_str(&pen->text, str_cut(task->state, QUOTED_BYTES_MAX));
+    }
     if (task->lease.pause_requested)
         buf_text(&pen->text, "; a pause was requested");
     note_text(pen, "worker_id", task->lease.worker_id);

@@ -282,9 +282,8 @@ static bool is_under_lease(const struct batch *batch, const struct task *task,
 /* ---- refusals ----
  *
  * A refused report becomes a line in the log of its execution, where the author of the handler
- * looks and
- * where there is room for names and values. Bounded per lease, so that a worker that repeats a
- * bad report does not fill the log. */
+ * looks and where there is room for names and values. Bounded per lease, so that a worker that
+ * repeats a bad report does not fill the log. */
 
 /* How many lines its lease has got, with this one. A task with the same hash replaces it. */
 static uint32_t count_told(struct engine *engine, const struct task *task)
