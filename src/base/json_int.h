@@ -17,16 +17,15 @@ static inline const char *json_skip_space(const char *at, const char *end)
     return at;
 }
 
-/* Not a printable ASCII byte that a JSON string may hold as it is. */
+/* Is the byte anything but a printable ASCII character that a JSON string may hold unescaped? */
 static inline bool json_is_special(unsigned char c)
 {
     return c < 0x20 || c == '"' || c == '\\' || c >= 0x7F;
 }
 
-/* The first special byte at or behind `at`, or end. Eight bytes at a time: a byte below 0x20
- * borrows when 0x20 is taken from it, and so does a byte that equals one of the three others
- * when 1 is taken from the difference; borrows reach only higher bytes, thus the lowest hit is
- * exact. */
+/* The first special byte at or after `at`, or end. Eight bytes at a time: subtracting 0x20 from a
+ * byte below 0x20 borrows, and so does subtracting 1 from the difference to one of the three other
+ * bytes. Borrows reach only higher bytes, so the lowest hit is exact. */
 static inline const char *json_plain_end(const char *at, const char *end)
 {
     const uint64_t ones = 0x0101010101010101u;
@@ -85,8 +84,8 @@ struct json_keys {
 void json_keys_init(struct json_keys *keys, struct str text);
 void json_keys_deinit(struct json_keys *keys);
 int json_keys_push(struct json_keys *keys, const char *key, size_t len, bool escaped);
-/* Takes the keys from `first` up off the stack. 0 when they differ, 1 when two are equal (*again is
- * the offset of the second), or -ERR_MEMORY. */
+/* Pops the keys from `first` on. 0 when they differ, 1 when two are equal (*again is the offset of
+ * the second), or -ERR_MEMORY. */
 int json_keys_close(struct json_keys *keys, uint32_t first, uint32_t *again);
 
 /* The shortest escape of a quote, a backslash or a character below U+0100. */
@@ -98,7 +97,7 @@ bool json_number_overflows(struct str number);
 /* ECMAScript's Number::toString; value is finite. */
 void json_write_double(struct buf *out, double value);
 
-/* The same for a checked number as text; false when it is none or does not fit a double. */
+/* The same for a checked number as text; false when it is no number or does not fit a double. */
 bool json_write_number(struct buf *out, struct str number);
 
 #endif

@@ -16,7 +16,7 @@ bool rrule_day_passes(const struct rrule *rule, int64_t day);
 
 /* Period number `index` from DTSTART on, for DAILY to YEARLY; false when it is beyond year 9999. */
 bool rrule_period(const struct rrule *rule, int64_t index, struct rrule_days *days);
-/* The number of the period that a day lies in, or of the one before it where it lies in none. */
+/* The number of the period that contains the day, or of the last one before it. */
 int64_t rrule_period_of(const struct rrule *rule, int64_t day);
 
 /* ---- reading ---- */
@@ -27,7 +27,7 @@ struct rrule_parser {
     uint32_t seen; /* bit per part: none may come twice */
     bool has_start;
     bool has_rule;
-    struct str until; /* understood when the zone's times are */
+    struct str until; /* read once the zone's times are known */
     struct str fault; /* what was refused */
 };
 
@@ -40,13 +40,13 @@ struct rrule_stamp {
 
 /* YYYYMMDD, YYYYMMDDTHHMMSS, and that with Z. A second 60 counts as 59 (F-C8). */
 bool rrule_read_stamp(struct str text, struct rrule_stamp *stamp);
-/* In any case of letters. */
+/* Ignores case. */
 bool rrule_word_is(struct str text, const char *word);
-/* Cuts what stands before the first `byte` off the front of *rest; all of it without one. */
+/* Cuts the text before the first `byte` off the front of *rest, or all of it without one. */
 struct str rrule_cut(struct str *rest, char byte);
 int rrule_refuse(struct rrule_parser *parser, struct str part, struct str value, const char *why);
 
-/* All that stands behind "RRULE:". */
+/* Everything after "RRULE:". */
 int rrule_take_parts(struct rrule_parser *parser, struct str text);
 
 #endif

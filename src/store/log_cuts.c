@@ -15,7 +15,7 @@ static bool grow(struct log_cuts *cuts)
     return true;
 }
 
-/* Rows of one delete come in any order: the highest line is where the chain goes on. */
+/* Rows of one delete come in any order; the chain continues from the highest line. */
 int log_cuts_add(struct log_cuts *cuts, const struct uuid *execution_id, int64_t seq,
                  struct str chain_hash, int64_t lines, int64_t at_us)
 {

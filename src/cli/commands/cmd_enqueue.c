@@ -205,9 +205,9 @@ static int run(struct call *call)
 
 const struct command command_enqueue = {
     .name = "enqueue", .summary = "Enqueue a task and print its id", .arguments = "TYPE",
-    .details = "The task is durable when its id is printed. With --wait a bar shows its progress "
-               "on a terminal; the result follows the id on stdout. A task that does not run "
-               "after two seconds says why on stderr.",
+    .details = "The task is durable when its id is printed. With --wait, a terminal shows a "
+               "progress bar, and the result follows the id on stdout. If the task does not start "
+               "within two seconds, a line on stderr says why.",
     .example = "perdura enqueue email:send --payload '{\"to\":\"ada@example.org\"}'\n"
                "perdura enqueue report:build --payload @input.json --priority high --wait\n"
                "perdura enqueue clean:up --delay 5m --key nightly --max-retries 5",

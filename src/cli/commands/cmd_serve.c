@@ -46,12 +46,12 @@ static int run(struct call *call)
 
 const struct command command_serve = {
     .name = "serve", .summary = "Run the server: API, crash recovery and workers",
-    .details = "Needs no configuration: without one it keeps its tasks in perdura.db and listens "
-               "on 127.0.0.1:7070. Listening elsewhere needs PERDURA_TOKEN and a certificate. A "
-               "setting is taken from its flag, else the environment, else the configuration "
-               "file, else its default; 'perdura doctor' shows which. SIGHUP reads the file again: "
-               "handlers, limits, certificates and the log level; the log names settings that need "
-               "a restart.",
+    .details = "Needs no configuration: without one, it stores tasks in perdura.db and listens on "
+               "127.0.0.1:7070. Listening elsewhere needs PERDURA_TOKEN and a certificate. A "
+               "setting comes from its flag, else the environment, else the configuration file, "
+               "else its default; 'perdura doctor' shows which. SIGHUP reloads handlers, limits, "
+               "certificates and the log level from the file; the log names settings that need a "
+               "restart.",
     .example = "perdura serve\n"
                "perdura serve --store /var/lib/perdura/tasks.db --workers 8\n"
                "PERDURA_TOKEN=… perdura serve --listen 0.0.0.0:7070 --tls-cert server.pem "

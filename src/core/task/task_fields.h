@@ -57,7 +57,7 @@
                     "its id in another system"))                                                   \
     OPTION(context_key, spec.context_key, TEXT, 0, 0, no, SHOW,                                    \
            ASK_TEXT(context_key, spec.context_key, BOUND_KEY_BYTES, "context-key", "KEY",          \
-                    "what it is about, to find it by"))                                            \
+                    "what it is about, for searches"))                                            \
     OPTION(correlation_id, spec.correlation_id, TEXT, 0, 0, no, SHOW,                              \
            ASK_TEXT(correlation_id, spec.correlation_id, BOUND_KEY_BYTES, "correlation-id", "ID",  \
                     "passed on to targets and logs"))                                              \

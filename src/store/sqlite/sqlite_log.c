@@ -1,10 +1,10 @@
-/* Looks at the log before SQLite does. SQLite takes a log up to the first frame whose sum is wrong
- * and forgets the rest without a word: right for the end of a write that the power cut, wrong for a
- * bit that flipped in the middle or in the header (F-D6). The two can be told apart: every frame's
- * sum goes on from that of the frame before, and nothing is written after a commit before that
- * commit is synced (nor a frame before its header is). So a whole commit with a whole frame behind
- * it, both after the wrong one, was acknowledged once.
- * The format is the one of SQLite's page "WAL-mode File Format". At the open, one thread. */
+/* Checks the log before SQLite opens it. SQLite reads a log up to the first frame whose sum is
+ * wrong and silently drops the rest. That is right for a write that a power cut ended, and wrong
+ * for a bit that flipped in the middle or in the header (F-D6). This file distinguishes the two:
+ * every frame's sum continues that of the frame before, and nothing is written after a commit until
+ * that commit is synced (nor a frame until its header is). So if a whole commit and a whole frame
+ * follow the wrong one, that commit was acknowledged. The format is that of SQLite's page "WAL-mode
+ * File Format". At the open, one thread. */
 #include "store/sqlite/sqlite_int.h"
 
 #include <endian.h>
