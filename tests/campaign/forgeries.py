@@ -14,6 +14,7 @@ import time
 import uuid
 
 import forger
+import forgery_dark
 import harness
 
 NAME = "forgeries"
@@ -243,12 +244,18 @@ def set_back_and_end(case, execution, rng):
     case.finished.append(execution)
 
 
+def continue_in_the_dark(case, execution, rng):
+    """From an earlier note, or from nothing; no record sees the notes of the new lines."""
+    forgery_dark.set_back(case, execution, rng.random() < 0.3)
+    case.dark[execution] = rng.choice(forgery_dark.ENDS)
+
+
 ON_ENDED = (note_of_nothing, append_old, append_backdated, append_and_wait, append_without_note, append_without_hash, change,
             change_time, remove_one, remove_tail, remove_all, reorder, remove_hashes, remove_note,
             reopen, empty, age_task, age_task_and_lines, age_note, age_clock,
             short_type, other_task, change_beside, change_correlation, change_line_id)
 ON_SILENT = (lines_of_silent,)
-ON_HELD = (follow_held, set_back_held, set_back_and_end)
+ON_HELD = (follow_held, set_back_held, set_back_and_end, continue_in_the_dark, continue_in_the_dark)
 MAY_WAIT = ("lines_of_silent", "follow_held")
 
 
@@ -372,10 +379,14 @@ def goes_on(case, first=lambda: None):
         for task in case.deleted:
             client.request("DELETE", f"/v1/tasks/{task}")
         for task in case.stand.held:
+            if uuid.UUID(task["id"]).hex in [case.tasks[execution] for execution in case.dark]:
+                continue
             client.report("worker-1", {"op": "log", "task_id": task["id"], "level": "INFO",
                                        "lease_token": task["lease_token"], "message": "and on"})
         for execution in case.finished:
             finish(case, client, execution)
+        for execution, how in case.dark.items():
+            forgery_dark.finish(case, client, forgery_dark.begin(case, client, execution), how)
     return during
 
 
@@ -402,6 +413,7 @@ def strike(case, rng, whole, done):
     """Beside a server that writes, too: another try where its record was quicker."""
     for attempt in range(5):
         case.statements.clear()
+        case.dark.clear()
         if whole:
             attack = rng.choice(ON_STORE)
             attack(case, rng)

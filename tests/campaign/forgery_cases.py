@@ -9,6 +9,7 @@ from unittest import mock
 
 import forger
 import forgeries
+import forgery_dark
 import harness
 import schemas
 
@@ -294,6 +295,64 @@ class ForgeryCases:
         case.serve(forgeries.goes_on(case), retention=False, config="")
         self.assertEqual(case.rows(f"SELECT 1 AS one FROM execution_logs WHERE {case.where(execution)}"),
                          [])
+        self.assert_named(case, execution)
+
+    def in_the_dark(self, how, to_begin=False, every="1h"):
+        """With records every hour he needs no luck to keep notes out of them."""
+        case = self.case()
+        execution = case.held[0]
+        forgery_dark.set_back(case, execution, to_begin)
+        case.apply()
+        self.assert_named(case, execution, "at once")
+
+        def during(client):
+            forgery_dark.finish(case, client, forgery_dark.begin(case, client, execution), how)
+        case.serve(during, retention=False, config="", every=every)
+        self.assertEqual(forgery_dark.lines_of(case, execution), [])
+        self.assert_named(case, execution, how.__name__)
+
+    def test_f_j8_a_run_that_continued_while_no_record_saw_it_is_named_when_it_is_deleted(self):
+        """From an earlier note of the server's own, or from nothing; whatever notes are shown when
+        its task is deleted."""
+        for how in forgery_dark.ENDS:
+            every = "100ms" if how in (forgery_dark.last_note_only, forgery_dark.closed) else "1h"
+            with self.subTest(how.__name__):
+                self.in_the_dark(how, every=every)
+        self.in_the_dark(forgery_dark.deleted, to_begin=True)
+
+    def test_f_j8_an_old_note_over_a_restart_is_named(self):
+        case = self.case()
+        execution = case.held[0]
+        forgery_dark.set_back(case, execution)
+        case.apply()
+        dark = []
+        case.serve(lambda client: dark.append(forgery_dark.begin(case, client, execution)),
+                   retention=False, config="", every="1h")
+        case.serve(lambda client: forgery_dark.finish(case, client, dark[0], forgery_dark.deleted),
+                   retention=False, config="", every="1h")
+        self.assertEqual(forgery_dark.lines_of(case, execution), [])
+        self.assert_named(case, execution)
+
+    def test_f_j8_an_old_note_is_named_when_retention_removes_the_lines(self):
+        """By type: it follows the records, which name other lines than are there."""
+        case = self.case()
+        execution = case.held[0]
+        forgery_dark.set_back(case, execution)
+        case.apply()
+
+        dark = []
+
+        def continues(client):
+            dark.append(forgery_dark.begin(case, client, execution))
+            forgery_dark.end(case, client, execution)
+        case.serve(continues, retention=False, config="", every="1h")
+        dark[0].show()
+        case.serve(lambda client: harness.wait_until(
+            lambda: not forgery_dark.lines_of(case, execution) or "log.forged" in client.server.log(),
+            what="retention"), config="""  log_levels: {debug: 1ms}
+handlers:
+  - {type: "held*", command: ["true"], retention_logs: 1ms}
+""")
         self.assert_named(case, execution)
 
     def test_f_j5_no_forged_note_makes_a_record_that_cannot_be_read(self):

@@ -35,13 +35,18 @@ struct log_head {
 struct log_part {
     struct log_head head;
     int64_t lines;
+    bool follows;             /* written lines: `from` is the hash of the line before the first; */
+    uint8_t from[HASH_BYTES]; /* zeros where that line has none. Otherwise they begin the chain, or
+                                 a server of an older version wrote them */
+    bool based;              /* removed lines: the server that removed them knows that records name */
+    int64_t base;            /* them up to this one, and none of the lines after it */
     bool emptied;            /* those of one level up to head.seq: they have lost what they said */
     enum log_severity level; /* of which one */
     bool closed;             /* its execution has ended: no line may follow */
     bool unread;             /* a record has it, but it cannot be read */
     bool refused;            /* not signed: a record of that was trimmed, and this repeats it */
-    int64_t at_us;           /* removed or emptied: none of them was written later; 0 = not told */
-    int64_t window_ms;       /* and so long they had to stay; 0 = somebody wanted them gone */
+    int64_t at_us;           /* removed or emptied: none of them was written later; 0 = unknown */
+    int64_t window_ms;       /* retention had to keep them so long; 0 = a user removed them */
 };
 
 /* Takes what is stored of the last line; a hash that is none counts as not there. */

@@ -9,7 +9,7 @@
 #include "core/log/logmac.h"
 
 #define LOGVERIFY_KEYS_MAX 8
-#define LOGVERIFY_HEADS_MAX 100000000u /* 8 GB of them */
+#define LOGVERIFY_HEADS_MAX 100000000u /* 16 GB of them */
 
 struct logverify;
 

@@ -135,6 +135,18 @@ static void check_window(struct logverify *verify, const struct anchor *anchor,
                        "emptied lines before they were %lld ms old", (long long)item->window_ms);
 }
 
+static void add_item(struct logverify *verify, const struct anchor *anchor,
+                     const struct log_part *item)
+{
+    struct told told = {.head = item->head, .serial = anchor->serial, .lines = item->lines,
+                        .follows = item->follows, .based = item->based, .base = item->base,
+                        .level = item->level, .closed = item->closed,
+                        .kept = anchor->kind == ANCHOR_TRIM};
+
+    memcpy(told.from, item->from, sizeof told.from);
+    logverify_add_told(verify, list_of(verify, anchor, item), &told);
+}
+
 static void take_items(struct logverify *verify, const struct anchor *anchor)
 {
     char name[SUBJECT_BYTES];
@@ -154,11 +166,7 @@ static void take_items(struct logverify *verify, const struct anchor *anchor)
             continue;
         }
         check_window(verify, anchor, &item);
-        logverify_add_told(verify, list_of(verify, anchor, &item),
-                           &(struct told){.head = item.head, .serial = anchor->serial,
-                                          .lines = item.lines,
-                                          .kept = anchor->kind == ANCHOR_TRIM,
-                                          .level = item.level, .closed = item.closed});
+        add_item(verify, anchor, &item);
     }
 }
 

@@ -172,7 +172,7 @@ static int take_heads(struct batch *batch, struct taken *taken, struct err *err)
         struct log_taken *round = &taken->rounds[taken->rounds_count];
 
         TRY(batch->store->verbs->logs->heads_take(batch->store, ANCHOR_ITEMS_MAX, &batch->arena,
-                                                  &round->notes, &round->lines, &round->count,
+                                                  &round->notes, &round->parts, &round->count,
                                                   err));
         taken->more = round->count == ANCHOR_ITEMS_MAX;
         taken->rounds_count += round->count > 0;

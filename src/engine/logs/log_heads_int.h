@@ -42,7 +42,7 @@ int log_key_look(struct batch *batch, bool *waits, struct err *err);
 /* log_sign.c: chains that went on, checked and signed */
 struct log_taken {
     struct log_note *notes;
-    int64_t *lines; /* of each, in all */
+    struct log_part *parts; /* the lines that come with each */
     uint32_t count;
 };
 int log_sign_heads(struct batch *batch, struct pen *pen, const struct log_taken *taken,
