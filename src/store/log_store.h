@@ -122,6 +122,9 @@ int log_cuts_add(struct log_cuts *cuts, const struct uuid *execution_id, int64_t
 int log_blanks_add(struct log_cuts *blanks, const struct uuid *execution_id, int64_t seq,
                    enum log_severity level, int64_t lines, int64_t at_us);
 
+/* Does this process know of no later line? Otherwise an attacker removed that. */
+bool log_is_newest(const struct store *store, const struct log_last *last);
+int log_written_add(struct store *store, const struct log_head *head); /* -ERR_MEMORY */
 /* May this be done with a chain that stands at this line? (log_trust.c) Otherwise somebody put the
  * line or its note there without the key: the store's doubt is set. */
 bool log_may_follow(struct store *store, const struct log_last *last, const struct uuid *task_id);

@@ -1,5 +1,6 @@
 /* What both stores ask before they go on from lines or remove them: were they written by a server
  * that had the key? Writer's thread. */
+#include "store/log_memory.h"
 #include "store/log_store.h"
 
 static void doubt(struct store *store, const struct uuid *execution_id, const char *what)
@@ -7,13 +8,28 @@ static void doubt(struct store *store, const struct uuid *execution_id, const ch
     store->log_doubt = (struct log_doubt){what, *execution_id};
 }
 
+bool log_is_newest(const struct store *store, const struct log_last *last)
+{
+    return !store->log_memory || log_memory_fits(store->log_memory, store->log_seen, last);
+}
+
+int log_written_add(struct store *store, const struct log_head *head)
+{
+    char hex[HASH_HEX_BYTES + 1];
+
+    if (!store->log_memory || !store->log_written || !store->log_mac)
+        return 0;
+    hash_hex(head->hash, sizeof head->hash, hex);
+    return log_cuts_add(store->log_written, &head->execution_id, head->seq, str_of(hex), 0, 0);
+}
+
 bool log_may_follow(struct store *store, const struct log_last *last, const struct uuid *task_id)
 {
     bool noted = last->noted && last->note.mac[0] != '\0';
 
-    if (!store->log_mac || last->seq == 0)
+    if (!store->log_mac || (last->seq == 0 && log_is_newest(store, last)))
         return true;
-    if (logmac_trusts(store->log_mac, last) &&
+    if (last->seq > 0 && log_is_newest(store, last) && logmac_trusts(store->log_mac, last) &&
         (!noted || (last->note.closed.len == 0 && uuid_eq(&last->note.task_id, task_id))))
         return true;
     doubt(store, &last->execution_id, "its new lines are not signed");
@@ -62,7 +78,7 @@ bool log_is_checked(const struct store *store, const struct uuid *execution_id)
 /* Without memory they stay, too. */
 bool log_may_go(struct store *store, const struct log_last *last, int64_t before_us)
 {
-    if (store->log_mac && !logmac_trusts(store->log_mac, last)) {
+    if (store->log_mac && !(logmac_trusts(store->log_mac, last) && log_is_newest(store, last))) {
         doubt(store, &last->execution_id, "retention leaves its lines");
         return false;
     }

@@ -32,6 +32,7 @@ struct log_verbs;
 struct log_checked;
 struct log_cuts;
 struct log_mac;
+struct log_memory;
 struct recovery_verbs;
 struct measure_verbs;
 
@@ -479,6 +480,9 @@ struct store {
     int64_t log_since_us;    /* lines from before were found by that key; 0 = there are none */
     struct log_doubt log_doubt;
     struct log_cuts *cuts; /* what is removed of logs is noted here; NULL = nobody asks */
+    struct log_memory *log_memory; /* of the lines that this process wrote; NULL = none */
+    uint64_t log_seen;             /* what it knew of when the transaction began */
+    struct log_cuts *log_written;  /* chains that the transaction continued, for it */
     struct log_checked *log_checked; /* only their lines may go; NULL = nobody checks */
     const char *path; /* the file, where it is one; else NULL */
     uint32_t parts; /* > 0: so many stores seen as one, only for reading (store_parts.h) */

@@ -282,7 +282,8 @@ class Case:
         self.statements = []
         self.deleted = []  # tasks that a user deletes while it is served, not knowing
         self.finished = []  # runs under way that then end, and whose tasks are deleted
-        self.dark = {}  # runs under way that continue while no record sees their notes, and how
+        self.dark = {}  # runs under way, and what he does about them beside a server
+        self.harmless = set()  # where that changed nothing
         self.load()
 
     def close(self):

@@ -119,5 +119,47 @@ def finish(case, client, dark, how):
     client.request("DELETE", f"/v1/tasks/{task_of(case, dark.execution)['id']}")
 
 
+def in_the_dark(how):
+    def attack(case, client, execution):
+        finish(case, client, begin(case, client, execution), how)
+    attack.__name__ = how.__name__
+    return attack
+
+
+def say_openly(case, client, execution, text):
+    task = task_of(case, execution)
+    client.report("worker-1", {"op": "log", "task_id": task["id"], "level": "ERROR",
+                               "lease_token": task["lease_token"], "message": text})
+
+
+def take_back(case, client, execution):
+    """The newest lines go with their notes before a record names them, and an older note comes
+    back. A server that knows better signs no line behind that, and says what was there."""
+    before, known = case.notes_of(execution), len(lines_of(case, execution))
+    say_openly(case, client, execution, "the proof")
+    say_openly(case, client, execution, "and more of it")
+    if len(lines_of(case, execution)) == known:
+        case.harmless.add(execution)  # another attack had its lease lost: no line came
+    case.put(f"DELETE FROM execution_logs WHERE {case.where(execution)} AND seq > {known}")
+    case.put_notes(execution, before)
+    case.apply()
+
+
+def take_back_and_continue(case, client, execution):
+    take_back(case, client, execution)
+    say_openly(case, client, execution, "all is well")
+    say_openly(case, client, execution, "as it was before")
+    say_openly(case, client, execution, "and on")
+
+
+def take_back_and_delete(case, client, execution):
+    take_back_and_continue(case, client, execution)
+    end(case, client, execution)
+    client.request("DELETE", f"/v1/tasks/{task_of(case, execution)['id']}")
+
+
+TAKE_BACK = (take_back, take_back_and_continue, take_back_and_delete)
+
+
 def lines_of(case, execution):
     return case.rows(f"SELECT seq FROM execution_logs WHERE {case.where(execution)} ORDER BY seq")

@@ -10,6 +10,8 @@ import uuid
 from server import Postgres
 
 sys.path.insert(0, str(pathlib.Path(__file__).resolve().parents[1] / "campaign"))
+import forger  # noqa: E402
+import forgery_dark  # noqa: E402
 import harness  # noqa: E402
 import schemas  # noqa: E402
 from forgery_cases import ForgeryCases  # noqa: E402
@@ -26,6 +28,42 @@ class LogForgeryPostgres(ForgeryCases, unittest.TestCase):
         postgres.__enter__()
         cls.addClassCleanup(postgres.__exit__)
         cls.make_stand(schemas.Postgres(postgres))
+
+    def test_f_j8_a_run_that_two_nodes_continue_in_the_dark_is_named(self):
+        """Each line is written by another node than the one before it."""
+        case = self.case()
+        execution = case.held[0]
+        forgery_dark.set_back(case, execution)
+        case.apply()
+
+        def during(client):
+            server = self.stand.server(case.folder, case.store, "", "1h")
+            other = forger.Client(server)
+            try:
+                dark = forgery_dark.begin(case, client, execution, [other])
+                forgery_dark.finish(case, other, dark, forgery_dark.deleted)
+            finally:
+                other.doCleanups()
+                server.stop()
+        case.serve(during, retention=False, config="", every="1h")
+        self.assertEqual(forgery_dark.lines_of(case, execution), [])
+        self.assert_named(case, execution)
+
+    def test_f_j5_a_node_that_does_not_lead_signs_what_it_wrote(self):
+        """The leader makes no records while an attacker names another node in its place."""
+        case = self.case()
+        execution = case.held[0]
+
+        def during(client):
+            case.put("UPDATE leadership SET holder = 'gone-1', until = now() + interval '1 hour', "
+                     "epoch = epoch + 1")
+            case.apply()
+            forgery_dark.take_back(case, client, execution)
+            harness.wait_until(lambda: case.rows(
+                """SELECT 1 AS one FROM log_anchors WHERE record LIKE '%,"written"]%'"""),
+                what="a record of a node that does not lead")
+        case.serve(during, retention=False, config="", every="1s")
+        self.assert_named(case, execution)
 
     def assert_refused(self, case, named):
         fine, text = schemas.verified(case)

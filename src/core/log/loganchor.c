@@ -2,8 +2,9 @@
  * "items":[[EXECUTION,SEQ,HASH,LINES],...]}; behind that, of heads of ended executions "closed",
  * of cuts AT,WINDOW (microseconds, milliseconds), of blanks LEVEL,AT,WINDOW and no hash, of what a
  * trim repeats of refused ones "refused". A last one may follow AT,WINDOW: of heads the hash of the
- * line before the first of their lines, of cuts the last line that a record names. Hash and
- * signature are over exactly these bytes. Pure, any thread. */
+ * line before the first of their lines, or "written" where the node that wrote them remembered it;
+ * of cuts the last line that a record names. Hash and signature are over exactly these bytes. Pure,
+ * any thread. */
 #include "core/log/loganchor.h"
 
 #include "base/clock.h"
@@ -13,6 +14,7 @@ static const char *const kind_words[ANCHOR_KIND_COUNT] = {"heads", "cuts", "seam
                                                           "blanks", "begin", "refused"};
 #define CLOSED "closed"
 #define REFUSED "refused"
+#define WRITTEN "written"
 
 static void write_hex(struct buf *out, const char *name, const uint8_t *data, size_t len)
 {
@@ -29,7 +31,7 @@ static void write_item(struct buf *out, const struct log_part *item)
                        : item->refused ? REFUSED
                        : item->closed  ? CLOSED
                                        : NULL;
-    bool last = item->follows || item->based;
+    bool last = item->follows || item->based || item->written;
     char id[UUID_TEXT_BYTES];
     char hex[HASH_HEX_BYTES + 1] = "";
 
@@ -48,6 +50,8 @@ static void write_item(struct buf *out, const struct log_part *item)
         buf_format(out, ",\"%s\"", hex);
     } else if (item->based) {
         buf_format(out, ",%lld", (long long)item->base);
+    } else if (item->written) {
+        buf_text(out, ",\"" WRITTEN "\"");
     }
     buf_byte(out, ']');
 }
@@ -170,8 +174,11 @@ static bool parse_last(struct json_iter *iter, struct log_part *item)
 
     if (!json_next_element(iter, &last))
         return true;
-    item->follows = json_kind(last) == JSON_STRING;
-    item->based = !item->follows;
+    item->written = str_is(plain_text(last), WRITTEN);
+    item->follows = !item->written && json_kind(last) == JSON_STRING;
+    item->based = !item->written && !item->follows;
+    if (item->written)
+        return true;
     return item->follows ? hash_from_hex(plain_text(last), item->from, sizeof item->from)
                          : json_int64(last, &item->base) && item->base >= 0;
 }

@@ -38,6 +38,7 @@ struct log_part {
     bool follows;             /* written lines: `from` is the hash of the line before the first; */
     uint8_t from[HASH_BYTES]; /* zeros where that line has none. Otherwise they begin the chain, or
                                  a server of an older version wrote them */
+    bool written;            /* a node that wrote them remembered this: others may name them, too */
     bool based;              /* removed lines: the server that removed them knows that records name */
     int64_t base;            /* them up to this one, and none of the lines after it */
     bool emptied;            /* those of one level up to head.seq: they have lost what they said */

@@ -281,6 +281,14 @@ static void check_count(struct logverify *verify)
              "were gone before", (long long)run->cut_lines);
 }
 
+/* A node may sign what it remembers after another one has removed the lines. Then the record of
+ * that is the older one, and is trimmed first. */
+static bool may_be_trimmed(const struct logverify *verify, const struct told *head)
+{
+    return head->written && verify->run.at.seq == 0 && verify->start.trimmed &&
+           verify->file.count == 0;
+}
+
 /* Its last line was seen. */
 static void end_execution(struct logverify *verify)
 {
@@ -289,7 +297,7 @@ static void end_execution(struct logverify *verify)
     if (!verify->run.any)
         return;
     head = next_head(verify);
-    if (!verify->run.bad && head)
+    if (!verify->run.bad && head && !may_be_trimmed(verify, head))
         tell_cut_off(verify, head);
     if (!verify->run.bad && verify->run.stale_seq)
         logverify_bad_line(verify, verify->run.stale_seq,

@@ -11,6 +11,7 @@ struct told {
     int64_t lines;           /* of cuts: how many went; of heads: how many came, as far as known */
     bool follows;            /* of heads: `from` is the hash of the line before those */
     uint8_t from[HASH_BYTES];
+    bool written;            /* of heads: a node remembered it, and others may name the lines, too */
     bool based;              /* of cuts: records name the lines up to `base`, and no later ones */
     int64_t base;
     enum log_severity level; /* of blanks */

@@ -50,7 +50,7 @@ static void compare_cut(struct logverify *verify, const struct told *head, struc
     cut = named->cut_at < cuts->count ? &cuts->items[named->cut_at] : NULL;
     if (!cut || !uuid_eq(&cut->head.execution_id, &head->head.execution_id))
         return;
-    if ((cut->based && head->serial < cut->serial && cut->base < head->head.seq) ||
+    if ((cut->based && !head->written && head->serial < cut->serial && cut->base < head->head.seq) ||
         (cut->head.seq == head->head.seq && !same_hash(&cut->head, &head->head)))
         take_conflict(verify, cut_other, head->head.seq, cut->serial);
 }
@@ -78,6 +78,8 @@ void logverify_take_named(struct logverify *verify, const struct told *head, str
         return;
     take_closing(verify, head);
     compare_cut(verify, head, named);
+    if (head->written && head->head.seq != named->at.seq)
+        return;
     if (head->head.seq != named->at.seq)
         *named = (struct named){.before = named->at, .at = head->head, .cut_at = named->cut_at};
     if (!same_hash(&head->head, &named->at))

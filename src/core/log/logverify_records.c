@@ -139,7 +139,7 @@ static void add_item(struct logverify *verify, const struct anchor *anchor,
                      const struct log_part *item)
 {
     struct told told = {.head = item->head, .serial = anchor->serial, .lines = item->lines,
-                        .follows = item->follows, .based = item->based, .base = item->base,
+                        .follows = item->follows, .written = item->written, .based = item->based, .base = item->base,
                         .level = item->level, .closed = item->closed,
                         .kept = anchor->kind == ANCHOR_TRIM};
 

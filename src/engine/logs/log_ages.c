@@ -56,7 +56,7 @@ static bool is_proven(struct batch *batch, const struct task *task, const struct
 
     if (!store->log_mac)
         return true;
-    return logmac_trusts(store->log_mac, last) &&
+    return logmac_trusts(store->log_mac, last) && log_is_newest(store, last) &&
            (!has_code(last) || uuid_eq(&last->note.task_id, &task->id));
 }
 

@@ -22,6 +22,7 @@ struct log_heads {
     int64_t next_us;      /* when the next one is due; INT64_MAX = no line waits for one */
     struct sign_key *key; /* NULL = not loaded yet, or there is none */
     struct log_mac *mac;  /* of the key */
+    struct log_memory *memory; /* of the lines that this node wrote; the first writer's */
     bool ready;           /* the first record is there, and the store has the key's code */
     int64_t begin;        /* records before this one are of the time before the key, ... */
     int64_t since_us;     /* ... which ended then */

@@ -257,7 +257,8 @@ static int note_chains(struct pg_store *store, const struct chains *chains, stru
                                          .task_id = chain->newest->task_id,
                                          .task_type = chain->newest->task_type,
                                          .logged_at_us = chain->newest->logged_at_us};
-        if (log_note_seal(&store->base, &notes[count++]) < 0)
+        if (log_note_seal(&store->base, &notes[count++]) < 0 ||
+            log_written_add(&store->base, &chain->head) < 0)
             return no_memory(err);
     }
     if (!notes)
@@ -337,7 +338,7 @@ static void take_row(struct store *base, const PGresult *result, int row, struct
     pg_note_from_row(result, row, 1, &id, &note);
     note.closed = STR("");
     if (*count == 0 || !uuid_eq(&notes[*count - 1].part.head.execution_id, &id))
-        parts[(*count)++] = (struct log_part){.lines = 0};
+        parts[(*count)++] = (struct log_part){.head.execution_id = id};
     at = *count - 1;
     log_part_add(base, &parts[at], &note);
     note.task_type = get_text(result, row, 5, arena);

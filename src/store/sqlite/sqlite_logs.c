@@ -126,6 +126,8 @@ static int note_head(struct sqlite_store *store, const struct log_head *head,
                             .task_type = entry->task_type,
                             .logged_at_us = entry->logged_at_us};
 
+    if (log_written_add(&store->base, head) < 0)
+        return no_memory(err);
     return put_note(store, &note, err);
 }
 
@@ -258,7 +260,7 @@ static void take_row(struct store *base, sqlite3_stmt *stmt, struct arena *arena
     sqlite_note_from_row(stmt, 0, &id, &note);
     note.closed = STR("");
     if (*count == 0 || !uuid_eq(&notes[*count - 1].part.head.execution_id, &id))
-        parts[(*count)++] = (struct log_part){.lines = 0};
+        parts[(*count)++] = (struct log_part){.head.execution_id = id};
     at = *count - 1;
     log_part_add(base, &parts[at], &note);
     note.task_type = keep(arena, note.task_type);
