@@ -1,5 +1,7 @@
 """Logs of a PostgreSQL store that an attacker without the key writes to (F-J5, F-J8, D9): see
 tests/campaign/forgery_cases.py."""
+import hashlib
+import json
 import pathlib
 import subprocess
 import sys
@@ -64,6 +66,34 @@ class LogForgeryPostgres(ForgeryCases, unittest.TestCase):
                 what="a record of a node that does not lead")
         case.serve(during, retention=False, config="", every="1s")
         self.assert_named(case, execution)
+
+    def test_d9_a_record_by_a_foreign_key_is_named_and_stops_no_records(self):
+        """With the key's name beside it, as if the other nodes had another key by now."""
+        case = self.case()
+        serial, before, text = case.rows("SELECT serial, record_hash, record FROM log_anchors ORDER BY "
+                                         "serial DESC LIMIT 1")[0]
+        record = json.loads(text)
+        record.update(serial=serial + 50, previous=before, kind="heads", items=[], key="ab" * 32)
+        text = json.dumps(record, separators=(",", ":"))
+
+        def during(client):
+            client.say(self.stand.held[0], "INFO", "before")
+            harness.wait_until(lambda: self.stand.settled(case.store), what="a record")
+            case.put("INSERT INTO log_anchors (serial, record, record_hash, signature, created_at) VALUES "
+                     f"({serial + 50}, {forger.quote(text)}, "
+                     f"'{hashlib.sha256(text.encode()).hexdigest()}', '{'cd' * 64}', now())",
+                     f"UPDATE store_info SET value = '{'ab' * 32}' WHERE name = 'log_public_key'")
+            case.apply()
+            client.say(self.stand.held[0], "INFO", "behind it")
+            harness.wait_until(lambda: self.stand.settled(case.store), what="a record behind it")
+        log = case.serve(during, retention=False, config="")
+        self.assertIn("log.foreign_records", log)
+        report = case.verify()
+        told = [finding["subject"] for finding in report["findings"]]
+        self.assertTrue(any(f"record {serial + 50}" in subject for subject in told), report)
+        self.assertFalse(any("execution" in subject for subject in told), report)
+        self.assertEqual(case.rows("SELECT value FROM store_info WHERE name = 'log_public_key'"),
+                         [[self.stand.public_key]])
 
     def assert_refused(self, case, named):
         fine, text = schemas.verified(case)
