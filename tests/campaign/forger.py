@@ -111,6 +111,9 @@ class Sqlite:
     def uid(self, hex_id):
         return f"x'{hex_id}'"
 
+    def columns(self, table):
+        return f"SELECT name FROM pragma_table_info('{table}')"
+
     def time(self, at_us):
         return str(at_us)
 
@@ -165,6 +168,9 @@ class Postgres:
 
     def uid(self, hex_id):
         return f"'{uuid.UUID(hex_id)}'"
+
+    def columns(self, table):
+        return f"SELECT column_name AS name FROM information_schema.columns WHERE table_name = '{table}'"
 
     def time(self, at_us):
         return f"(timestamptz 'epoch' + {at_us} * interval '1 microsecond')"

@@ -4,6 +4,7 @@ class of tests names the dialect."""
 import json
 import pathlib
 import random
+import subprocess
 import uuid
 from unittest import mock
 
@@ -366,6 +367,30 @@ handlers:
   - {type: "held*", command: ["true"], retention_logs: 1ms}
 """)
         self.assert_named(case, execution)
+
+    def test_d9_a_store_from_before_notes_said_what_they_follow_continues(self):
+        """It migrates, runs under way continue in it, end and go, and nothing is a finding; but a run
+        that is set back to a note from before is."""
+        case = self.case()
+        subprocess.run([harness.binary(), "migrate", "down", "--lose-data", "--store", case.store],
+                       check=True, capture_output=True)
+        self.assertTrue(all("from_hash" not in row for row in case.rows(case.dialect.columns("log_heads"))))
+        last, set_back = self.stand.held[0], case.held[1]
+
+        def during(client):
+            for text in ("first", "second"):
+                client.say(last, "INFO", text)
+                forgery_dark.wait_settled(case)
+            client.complete("worker-1", last)
+            client.expect(204, "DELETE", f"/v1/tasks/{last['id']}")
+        case.serve(during, retention=False, config="")
+        self.assertTrue(case.verify()["ok"])
+        forgery_dark.set_back(case, set_back)
+        case.apply()
+        case.serve(lambda client: forgery_dark.in_the_dark(forgery_dark.deleted)(case, client, set_back),
+                   retention=False, config="", every="1h")
+        self.assertEqual(forgery_dark.lines_of(case, set_back), [])
+        self.assert_named(case, set_back)
 
     def test_f_j5_no_forged_note_makes_a_record_that_cannot_be_read(self):
         """With numbers below none, beside a good note: the sums of a run, or what stands behind it."""
