@@ -1,4 +1,5 @@
-/* A map of heads by execution, behind a mutex. It is small: a record every few seconds empties it. */
+/* A map of heads by execution, behind a mutex. It stays small: a record every few seconds empties
+ * it. Any thread; nothing here waits for more than the mutex. */
 #include "store/log_memory.h"
 
 #include <pthread.h>

@@ -24,7 +24,7 @@ bool log_memory_fits(struct log_memory *memory, uint64_t now, const struct log_l
 /* What is known since the last record; -ERR_MEMORY. Those that the parts name are left out. */
 int log_memory_list(struct log_memory *memory, uint64_t now, const struct log_part *const *named,
                     const uint32_t *named_counts, uint32_t lists, struct log_cuts *out);
-/* A record names them all by now. stays: further lines are still compared with what `listed` has. */
+/* A record names them all by now. stays: later lines are still compared with what `listed` has. */
 void log_memory_signed(struct log_memory *memory, uint64_t now, const struct log_cuts *listed,
                        bool stays);
 

@@ -58,7 +58,8 @@ int log_checked_base(struct store *store, const struct log_head *end, int64_t ba
         return -ERR_MEMORY;
     *entry = (struct log_base){*end, base};
     return map_put(&checked->bases,
-                   str_span((const char *)entry->end.execution_id.bytes, sizeof(struct uuid)), entry);
+                   str_span((const char *)entry->end.execution_id.bytes, sizeof(struct uuid)),
+                   entry);
 }
 
 const struct log_base *log_base_of(const struct store *store, const struct uuid *execution_id)
@@ -114,7 +115,7 @@ struct log_part log_part_after(const struct log_head *before, const struct log_h
     return part;
 }
 
-/* Do the lines of the note follow those of the part? Older versions did not say what they follow. */
+/* Do the lines of the note follow those of the part? Older versions do not say what they follow. */
 static bool is_next(const struct log_part *part, const struct log_part *note)
 {
     if (note->head.seq - note->lines != part->head.seq)

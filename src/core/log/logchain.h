@@ -11,7 +11,7 @@
 struct log_line {
     struct uuid id;      /* counts only where it is bound */
     struct uuid execution_id;
-    struct uuid task_id; /* that the execution is of: nobody can give it to another */
+    struct uuid task_id; /* that the execution is of: part of the hash */
     int64_t seq;
     enum log_severity level;
     struct str message;
@@ -39,8 +39,8 @@ struct log_part {
     uint8_t from[HASH_BYTES]; /* zeros where that line has none. Otherwise they begin the chain, or
                                  a server of an older version wrote them */
     bool written;            /* a node that wrote them remembered this: others may name them, too */
-    bool based;              /* removed lines: the server that removed them knows that records name */
-    int64_t base;            /* them up to this one, and none of the lines after it */
+    bool based;              /* removed lines: records name them up to `base`, as far as the */
+    int64_t base;            /* server knew that removed them, and none of the later ones */
     bool emptied;            /* those of one level up to head.seq: they have lost what they said */
     enum log_severity level; /* of which one */
     bool closed;             /* its execution has ended: no line may follow */

@@ -105,9 +105,9 @@ static bool is_adopted(const struct logverify *verify, const struct uuid *id, in
     return !verify->start.begun && logmac_adopted(id, logged_at_us, verify->start.since_us);
 }
 
-/* Where a store has a key, a note that was not made with it was put there by somebody else, or
- * before there was that key. Without the key only a record can say so: until then its lines are
- * believed for a moment. */
+/* Where a store has a key, a note without its code comes from an attacker, or from the time before
+ * the key. Without the key only a record can tell: until there is one, the lines of such a note are
+ * accepted for a moment. */
 void logverify_note(struct logverify *verify, const struct log_note *note)
 {
     struct log_mac *mac = verify->options.mac;
@@ -261,7 +261,7 @@ static void tell_cut_off(struct logverify *verify, const struct told *head)
                  (long long)verify->run.signed_seq, (long long)head->serial);
 }
 
-/* Retention and whoever goes on from there would miss it. Lines from before the key have none. */
+/* The server needs it to continue or remove the lines. Lines from before the key have none. */
 static bool needs_note(const struct logverify *verify)
 {
     return is_keyed(verify) && verify->start.since_told && verify->store_told &&
@@ -277,8 +277,8 @@ static void check_count(struct logverify *verify)
     if (run->bad || run->cut_lines < 0 || run->cut_lines >= run->cut_seq ||
         verify->start.trimmed || logmac_adopted(&run->id, 0, verify->start.since_us))
         return;
-    logverify_bad_line(verify, run->cut_seq, "%lld lines up to it were there when it was removed: the others "
-             "were gone before", (long long)run->cut_lines);
+    logverify_bad_line(verify, run->cut_seq, "%lld lines up to it were there when "
+                       "it was removed: the others were gone before", (long long)run->cut_lines);
 }
 
 /* A node may sign what it remembers after another one has removed the lines. Then the record of
@@ -386,7 +386,8 @@ static void compare_heads(struct logverify *verify)
         if (memcmp(head->head.hash, verify->run.at.hash, HASH_BYTES) == 0 && head->head.hashed)
             continue;
         if (head->serial == 0)
-            logverify_bad_line(verify, verify->run.at.seq, "this line differs from the one that was written");
+            logverify_bad_line(verify, verify->run.at.seq,
+                               "this line differs from the one that was written");
         else
             logverify_bad_line(verify, verify->run.at.seq,
                      "this line or an earlier one differs from what record %lld covers",
@@ -400,14 +401,16 @@ static bool emptied_in_order(struct logverify *verify, const struct log_line *li
 {
     verify->counts.emptied++;
     if (line->message.len > 0 || line->context.data)
-        logverify_bad_line(verify, line->seq, "this line has text although it is marked as emptied");
+        logverify_bad_line(verify, line->seq,
+                           "this line has text although it is marked as emptied");
     else if (line->seq > verify->run.blank_seqs[line->level])
-        logverify_bad_line(verify, line->seq, "this line was emptied, but no signed record says so");
+        logverify_bad_line(verify, line->seq,
+                           "this line was emptied, but no signed record says so");
     return !verify->run.bad;
 }
 
-/* The hash a line should have. Lines of older versions have it without what is beside them: that is
- * told by their hash alone, which records and notes name. */
+/* The hash a line should have. Lines of older versions have it without what is beside them: only
+ * their hash shows that, which records and notes name. */
 static int step_on(struct logverify *verify, const struct log_line *line, struct str chain_hash,
                    bool *same)
 {
@@ -456,7 +459,8 @@ static void check_line(struct logverify *verify, const struct log_line *line, st
     if (line->removed.data && !emptied_in_order(verify, line))
         return;
     if (line->seq <= verify->run.cut_seq) {
-        logverify_bad_line(verify, line->seq, "this line is present although lines up to %lld were removed",
+        logverify_bad_line(verify, line->seq,
+                           "this line is present although lines up to %lld were removed",
                  (long long)verify->run.cut_seq);
         return;
     }
@@ -484,9 +488,9 @@ static void check_line(struct logverify *verify, const struct log_line *line, st
     if (is_old(verify, line))
         verify->run.plain_seq = line->seq;
     if (!same)
-        logverify_bad_line(verify, line->seq, "changed after it was written (its hash does not match), or "
-                 "the line before it was replaced, or its execution was moved to another task, "
-                 "attempt or worker");
+        logverify_bad_line(verify, line->seq, "changed after it was written (its hash does not "
+                           "match), or the line before it was replaced, or its execution was moved "
+                           "to another task, attempt or worker");
     else
         compare_heads(verify);
 }

@@ -11,14 +11,14 @@ struct told {
     int64_t lines;           /* of cuts: how many went; of heads: how many came, as far as known */
     bool follows;            /* of heads: `from` is the hash of the line before those */
     uint8_t from[HASH_BYTES];
-    bool written;            /* of heads: a node remembered it, and others may name the lines, too */
+    bool written;            /* of heads: a node remembered it; others may name the lines, too */
     bool based;              /* of cuts: records name the lines up to `base`, and no later ones */
     int64_t base;
     enum log_severity level; /* of blanks */
     bool closed;             /* no line may follow */
     bool kept;               /* an older record said so; the one that tells of its end repeats it */
     bool noted;              /* by a note of the store */
-    bool unproven;           /* a note that may be anybody's: only the key could tell, */
+    bool unproven;           /* a note that an attacker may have made: only the key could tell, */
     bool waits;              /* of lines that wait for a record, it says */
 };
 
@@ -120,7 +120,7 @@ void logverify_tell(struct logverify *verify, const char *kind, struct str subje
 void logverify_bad_line(struct logverify *verify, int64_t seq, const char *format, ...)
     __attribute__((format(printf, 3, 4)));
 void logverify_add_told(struct logverify *verify, struct told_list *list, const struct told *told);
-/* logverify.c: somebody without the key wrote this, says a record */
+/* logverify.c: a record says that this was written without the key */
 void logverify_refused(struct logverify *verify, const struct log_head *head, int64_t serial);
 /* logverify_named.c: each head of the execution, by line; then what they say together */
 void logverify_take_named(struct logverify *verify, const struct told *head, struct named *named);

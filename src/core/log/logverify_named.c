@@ -8,8 +8,8 @@ static const char twice[] = "two records name the same lines (one is record %lld
                             "put back";
 static const char forked[] = "record %lld names lines that follow another line than the records "
                              "before it name: lines were removed, and others took their numbers";
-static const char cut_other[] = "record %lld removed other lines than an earlier record names: those "
-                                "were gone before, and others had taken their numbers";
+static const char cut_other[] = "record %lld removed other lines than an earlier record names: "
+                                "those were gone before, and others had taken their numbers";
 
 static void take_closing(struct logverify *verify, const struct told *head)
 {
@@ -50,7 +50,8 @@ static void compare_cut(struct logverify *verify, const struct told *head, struc
     cut = named->cut_at < cuts->count ? &cuts->items[named->cut_at] : NULL;
     if (!cut || !uuid_eq(&cut->head.execution_id, &head->head.execution_id))
         return;
-    if ((cut->based && !head->written && head->serial < cut->serial && cut->base < head->head.seq) ||
+    if ((cut->based && !head->written && head->serial < cut->serial &&
+         cut->base < head->head.seq) ||
         (cut->head.seq == head->head.seq && !same_hash(&cut->head, &head->head)))
         take_conflict(verify, cut_other, head->head.seq, cut->serial);
 }

@@ -1,6 +1,6 @@
-/* How old logs are is what their chains say, not what the rows of their tasks say: anybody who
- * writes to the store can set those. Retention asks here before it removes tasks together with
- * their logs. Belongs to whoever has the turn. */
+/* The age of logs comes from their chains, not from the rows of their tasks, which an attacker who
+ * writes to the store can set. Retention asks here before it removes tasks together with their
+ * logs. Runs on the thread that has the turn. */
 #include "engine/logs/log_ages.h"
 
 #include "engine/batch.h"

@@ -1,7 +1,8 @@
 /* Signed records about logs: where chains stand, every few seconds while lines are written; what
  * retention, deletion and purges removed or emptied, in the same transaction. Committed records
- * are appended to the anchor file, if there is one. Where nobody logs nothing of this happens. One
- * node at a time takes the heads (the leader); the records of all follow each other. */
+ * are appended to the anchor file, if there is one. Without log lines none of this happens. One
+ * node at a time takes the notes of all (the leader); each node signs what it remembers of its own
+ * lines. The records of all nodes follow each other. */
 #include "engine/logs/log_heads.h"
 
 #include "base/fault.h"
@@ -154,7 +155,7 @@ int pen_write_parts(struct batch *batch, struct pen *pen, enum anchor_kind kind,
     return 0;
 }
 
-/* The anchor file has records that this store does not: whoever reads both sees where they part. */
+/* The anchor file has records that this store does not: a reader of both sees where they part. */
 static int write_seam(struct batch *batch, struct pen *pen, struct err *err)
 {
     const struct log_heads *heads = &batch->engine->heads;
@@ -286,7 +287,8 @@ int log_heads_write(struct batch *batch, bool timers, struct err *err)
     }
     FAULT_POINT("log.anchor");
     log_tell_doubt(batch);
-    if ((cut || seam || taken.rounds_count > 0 || batch->logs.remembered.count > 0) && write_all(batch, &taken, seam, err) < 0)
+    if ((cut || seam || taken.rounds_count > 0 || batch->logs.remembered.count > 0) &&
+        write_all(batch, &taken, seam, err) < 0)
         return -(int)err->code;
     return batch->logs.trim_before_us ? log_trim(batch, err) : 0;
 }
@@ -304,7 +306,7 @@ void log_heads_committed(struct engine *engine, const struct batch *batch)
     if (!batch->logs.anchored)
         return;
     if (batch->logs.sewn)
-        engine->heads.regressed = false; /* written down: the file goes on behind it */
+        engine->heads.regressed = false; /* written down: the file continues behind it */
     anchor_export(engine, batch->now_us);
 }
 
@@ -325,7 +327,7 @@ static int write_last(struct engine *engine, struct err *err)
     batch_begin(batch, engine, engine_clock_us(engine));
     engine->heads.next_us = batch->now_us;
     engine->nodes.leads =
-        true; /* whoever goes leaves nothing behind; the records keep their order */
+        true; /* a node that stops leaves nothing behind; the records keep their order */
     TRY(verbs->begin(engine->store, err));
     if (log_heads_write(batch, true, err) < 0 || verbs->commit(engine->store, err) < 0) {
         verbs->rollback(engine->store);

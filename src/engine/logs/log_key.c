@@ -1,6 +1,6 @@
 /* The key that records about logs are signed with: the configured file, or the one beside the
  * store, which is made when it is first needed. Whether the records that are there are by it is
- * looked at here, too. Belongs to whoever has the turn. */
+ * looked at here, too. Runs on the thread that has the turn. */
 #include "core/log/logmac.h"
 #include "engine/batch.h"
 #include "engine/engine_state.h"
@@ -79,8 +79,8 @@ static bool newest_is_ours(const struct engine *engine, const struct pen *pen)
            anchor_signature_good(&pen->before, pen->last.record, str_of(pen->last.signature));
 }
 
-/* The newest record of a store that has our key is by it, whoever of us wrote it. Otherwise
- * somebody removed records, or made one: what we write next must not make that good. */
+/* The newest record of a store that has our key is by it, whichever node wrote it. Otherwise an
+ * attacker removed records, or made one: what we write next must not make that good. */
 void log_tell_foreign(struct engine *engine, int64_t serial)
 {
     engine->figures.stats.log_regression = true;
@@ -135,12 +135,12 @@ static int was_ours(struct batch *batch, bool *ours, struct err *err)
     return 0;
 }
 
-/* The store names another key than ours, and its newest record is not by ours. A node that has signed
- * with its key, or whose anchor file ends with that, knows better: it continues, and its next record
- * says what it found. To one that was started meanwhile it may also look as if the other nodes had a
- * new key: it waits for that, and raises the alert. */
-static int judge_other(struct batch *batch, const uint8_t public_key[SIGN_PUBLIC_BYTES], bool *waits,
-                       struct err *err)
+/* The store names another key than ours, and its newest record is not by ours. A node that has
+ * signed with its key, or whose anchor file ends with that, knows better: it continues, and its
+ * next record says what it found. One that was started meanwhile cannot tell this from a new key of all
+ * other nodes: it waits, and raises the alert. */
+static int judge_other(struct batch *batch, const uint8_t public_key[SIGN_PUBLIC_BYTES],
+                       bool *waits, struct err *err)
 {
     const struct log_heads *heads = &batch->engine->heads;
     bool ours;
@@ -151,7 +151,8 @@ static int judge_other(struct batch *batch, const uint8_t public_key[SIGN_PUBLIC
     }
     TRY(was_ours(batch, &ours, err));
     batch->engine->figures.stats.log_regression |= ours;
-    tell_unsigned(batch->engine, "the key is another one than that of the other nodes: copy theirs");
+    tell_unsigned(batch->engine,
+                  "the key is another one than that of the other nodes: copy theirs");
     return 0;
 }
 

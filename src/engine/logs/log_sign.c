@@ -1,7 +1,7 @@
-/* What is signed of chains that went on, and what is not: a note that was not made with the log
+/* What is signed of chains that continued, and what is not: a note that was not made with the log
  * key was put there by an intruder. It becomes a record of its own, which verification shows for
- * ever; the lines behind it stay unsigned. The same holds for lines that were removed. Belongs to
- * whoever has the turn. */
+ * ever; the lines behind it stay unsigned. The same holds for lines that were removed. Runs on the
+ * thread that has the turn. */
 #include "engine/batch.h"
 #include "engine/engine_state.h"
 #include "engine/logs/log_heads.h"
@@ -26,7 +26,7 @@ void log_tell_doubt(struct batch *batch)
     doubt->what = NULL;
 }
 
-/* ---- chains that went on ---- */
+/* ---- chains that continued ---- */
 
 struct sorted {
     struct log_part *heads, *refused;
@@ -43,7 +43,7 @@ static bool sorted_new(struct batch *batch, uint32_t count, struct sorted *sorte
     return sorted->heads && sorted->refused && sorted->notes;
 }
 
-/* Notes stay as long as their lines where there is a key: nothing goes on from lines, or removes
+/* Notes stay as long as their lines where there is a key: nothing continues from lines, or removes
  * them, without one. */
 static void sort_note(struct batch *batch, const struct log_note *note,
                       const struct log_part *lines, struct sorted *sorted)
