@@ -137,8 +137,8 @@ static int was_ours(struct batch *batch, bool *ours, struct err *err)
 
 /* The store names another key than ours, and its newest record is not by ours. A node that has
  * signed with its key, or whose anchor file ends with that, knows better: it continues, and its
- * next record says what it found. One that was started meanwhile cannot tell this from a new key of all
- * other nodes: it waits, and raises the alert. */
+ * next record says what it found. One that was started meanwhile cannot tell this from a new key
+ * of all other nodes: it waits, and raises the alert. */
 static int judge_other(struct batch *batch, const uint8_t public_key[SIGN_PUBLIC_BYTES],
                        bool *waits, struct err *err)
 {
