@@ -61,6 +61,7 @@ void batch_reset(struct batch *batch)
     map_deinit(&tasks);
     map_deinit(&jobs);
     map_deinit(&batch->logs.checked.by_id);
+    map_deinit(&batch->logs.checked.bases);
     arena_reset(&arena);
     *batch = (struct batch){.engine = engine,
                             .store = engine->store,
@@ -75,6 +76,7 @@ void batch_deinit(struct batch *batch)
     map_deinit(&batch->tasks);
     map_deinit(&batch->plans.jobs);
     map_deinit(&batch->logs.checked.by_id);
+    map_deinit(&batch->logs.checked.bases);
     arena_deinit(&batch->arena);
 }
 

@@ -31,6 +31,9 @@ struct batch_logs {
     struct log_cuts cuts[CUT_REASON_COUNT]; /* removed lines */
     struct log_cuts blanks;                 /* emptied lines */
     struct log_cuts refused;                /* removed lines that our key had not signed */
+    struct log_cuts written;                /* chains that were continued */
+    struct log_cuts remembered;             /* of them what records have by memory alone now */
+    bool recalled;                          /* the memory was looked through */
     struct log_checked checked;             /* executions whose lines may be removed */
     bool ready;                             /* heads.ready, once this is committed */
     bool anchored;                          /* the anchor file may lack records */

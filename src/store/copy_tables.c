@@ -100,7 +100,8 @@ static const struct copy_column logs[] = {
 static const struct copy_column log_heads[] = {UUID("execution_id"), INT("seq"),
                                                TEXT("chain_hash"), INT("lines"), NAMESPACE,
                                                UUID("task_id"), TEXT("task_type"),
-                                               TIME("logged_at"), TEXT("closed"), TEXT("mac")};
+                                               TIME("logged_at"), TEXT("closed"), TEXT("mac"),
+                                               TEXT("from_hash")};
 
 static const struct copy_column log_anchors[] = {INT("serial"),       NAMESPACE,
                                                  LONG("record"),      TEXT("record_hash"),

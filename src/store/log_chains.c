@@ -3,14 +3,27 @@
  * them. Writer's thread. */
 #include "store/log_store.h"
 
+/* What a note of a chain says, by line. */
+struct mark {
+    int64_t seq;
+    uint8_t hash[HASH_BYTES];
+    bool recorded; /* a record says so, too */
+};
+
 struct chain_check {
     struct log_head at; /* the last line that was good */
+    size_t marks_at;    /* the next of its marks, */
+    size_t marks_end;   /* and where they end */
+    int64_t base;       /* the last line that a record names */
+    bool noted;
     bool bad;
 };
 
 struct checking {
     struct store *store;
     struct map by_id;
+    struct mark *marks;
+    size_t marks_count, marks_cap;
     bool failed; /* out of memory */
 };
 
@@ -19,14 +32,75 @@ static struct str id_key(const struct uuid *id)
     return str_span((const char *)id->bytes, sizeof id->bytes);
 }
 
-/* Where it was cut, if the key says so. A note of an earlier cut does not fit what is left. */
-static void take_cut(void *ctx, const struct log_note *note)
+static void add_mark(struct checking *checking, const struct mark *mark)
+{
+    if (checking->marks_count == checking->marks_cap) {
+        size_t cap = checking->marks_cap ? 2 * checking->marks_cap : 64;
+        struct mark *marks = realloc(checking->marks, cap * sizeof *marks);
+
+        if (!marks) {
+            checking->failed = true;
+            return;
+        }
+        checking->marks = marks;
+        checking->marks_cap = cap;
+    }
+    checking->marks[checking->marks_count++] = *mark;
+}
+
+/* Only what the key says counts. A chain begins where it was cut: a note of an earlier cut does not
+ * fit what is left. */
+static void take_note(void *ctx, const struct log_note *note)
 {
     struct checking *checking = ctx;
-    struct chain_check *check = map_get(&checking->by_id, id_key(&note->part.head.execution_id));
+    const struct log_head *head = &note->part.head;
+    struct chain_check *check = map_get(&checking->by_id, id_key(&head->execution_id));
+    struct mark mark = {.seq = head->seq, .recorded = note->part.lines == 0};
 
-    if (check && note->part.head.seq > check->at.seq && logmac_good(checking->store->log_mac, note))
-        check->at = note->part.head;
+    if (!check || !logmac_good(checking->store->log_mac, note))
+        return;
+    if (str_is(note->closed, LOG_NOTE_CUT)) {
+        if (head->seq > check->at.seq)
+            check->at = *head;
+        return;
+    }
+    if (!check->noted)
+        check->marks_at = checking->marks_count;
+    check->noted = true;
+    memcpy(mark.hash, head->hash, sizeof mark.hash);
+    add_mark(checking, &mark);
+    check->marks_end = checking->marks_count;
+}
+
+/* The chain has to pass through all that its notes say: an old one beside lines that took the place
+ * of others does not fit. */
+static void pass_marks(struct checking *checking, struct chain_check *check)
+{
+    static const uint8_t zeros[HASH_BYTES];
+    const uint8_t *hash = check->at.hashed ? check->at.hash : zeros;
+
+    for (; check->marks_at < check->marks_end; check->marks_at++) {
+        const struct mark *mark = &checking->marks[check->marks_at];
+
+        if (mark->seq > check->at.seq)
+            return;
+        if (mark->seq < check->at.seq)
+            continue; /* cut before */
+        check->bad |= memcmp(mark->hash, hash, HASH_BYTES) != 0;
+        if (mark->recorded)
+            check->base = mark->seq;
+    }
+}
+
+/* Notes of lines behind those that go are compared when these go. */
+static int64_t base_of(const struct checking *checking, const struct chain_check *check)
+{
+    int64_t base = check->base;
+
+    for (size_t i = check->marks_at; i < check->marks_end; i++)
+        if (checking->marks[i].recorded)
+            base = checking->marks[i].seq;
+    return base < check->at.seq ? base : check->at.seq;
 }
 
 /* Lines of older versions have their hash without what is beside them. */
@@ -66,16 +140,18 @@ static void take_line(void *ctx, const struct log_line *line, struct str chain_h
     if (adopted && (!chain_hash.data || check->at.seq == 0) && line->seq > check->at.seq &&
         (!chain_hash.data || line->seq > 1)) {
         logchain_resume(&check->at, &line->execution_id, line->seq, chain_hash);
+    } else if (line->seq != check->at.seq + 1 ||
+               !step_fits(checking, &check->at, line, chain_hash)) {
+        check->bad = true;
         return;
     }
-    check->bad = line->seq != check->at.seq + 1 ||
-                 !step_fits(checking, &check->at, line, chain_hash);
+    pass_marks(checking, check);
 }
 
 static int compute(struct checking *checking, struct chain_check *checks,
                    const struct log_range *ranges, uint32_t count, int64_t limit, struct err *err)
 {
-    struct log_walk walk = {.note = take_cut, .line = take_line, .ctx = checking};
+    struct log_walk walk = {.note = take_note, .line = take_line, .ctx = checking};
 
     for (uint32_t i = 0; i < count; i++) {
         checks[i] = (struct chain_check){.at.execution_id = ranges[i].execution_id};
@@ -108,8 +184,12 @@ int log_chains_fit(struct store *store, const struct log_range *ranges, uint32_t
         fits[i] = !checks[i].bad;
         if (checks[i].bad)
             store->log_doubt = (struct log_doubt){what, ranges[i].execution_id};
+        else if (checks[i].at.seq > 0 &&
+                 log_checked_base(store, &checks[i].at, base_of(&checking, &checks[i])) < 0)
+            rc = err_set(err, ERR_MEMORY, "out of memory for the logs; try again");
     }
     map_deinit(&checking.by_id);
+    free(checking.marks);
     free(checks);
     return rc;
 }

@@ -18,12 +18,19 @@ struct log_cuts {
     int64_t window_ms; /* so long what is added next had to stay */
 };
 
+/* A chain that was computed again before its lines go. */
+struct log_base {
+    struct log_head end; /* the last line that was computed */
+    int64_t base;        /* the last one that a record names */
+};
+
 /* Executions whose newest line and note were compared with the key in this transaction, and with
- * the task that goes. What the database then says it removed is signed only of these: a trigger
- * may have moved others under the task meanwhile. */
+ * the task that goes. What the database then says it removed is signed only of these, and as far as
+ * it was computed: another client may have changed the rows meanwhile. */
 struct log_checked {
     struct arena *arena;
     struct map by_id;
+    struct map bases; /* struct log_base by execution */
 };
 
 /* What a walk over all logs gives, in this order and of one moment. */
@@ -49,11 +56,12 @@ struct log_run {
 };
 
 struct log_verbs {
-    /* Chains that went on since their last record, or whose execution has ended since, each at its
-     * newest line; lines: how many came in all by the notes that count (log_note_lines),
-     * part.lines: with the last note. Oldest execution first. Their notes are removed. */
+    /* Chains with lines since their last record, or whose execution has ended since: the newest
+     * note of each, and in parts the lines that come with its notes (log_part_add). Oldest
+     * execution first. Their notes are removed. */
     int (*heads_take)(struct store *store, uint32_t limit, struct arena *arena,
-                      struct log_note **notes, int64_t **lines, uint32_t *count, struct err *err);
+                      struct log_note **notes, struct log_part **parts, uint32_t *count,
+                      struct err *err);
     /* Notes of what is in a record by now. */
     int (*heads_put)(struct store *store, const struct log_note *notes, uint32_t count,
                      struct err *err);
@@ -100,8 +108,9 @@ struct log_verbs {
     int (*whole)(struct store *store, void (*tell)(void *ctx, const char *line), void *ctx,
                  struct err *err);
     int (*walk)(struct store *store, const struct log_walk *walk, struct err *err);
-    /* Of the executions of the ranges, which are in the order of their ids: the notes of where they
-     * were cut, then the lines up to the ends of the ranges, limit of them at most. */
+    /* Of the executions of the ranges: their notes, in order and before their lines; then the lines
+     * up to the ends of the ranges, limit of them at most. No record takes these notes until the
+     * transaction ends. */
     int (*chains_read)(struct store *store, const struct log_range *ranges, uint32_t count,
                        int64_t limit, const struct log_walk *walk, struct err *err);
 };
@@ -113,6 +122,9 @@ int log_cuts_add(struct log_cuts *cuts, const struct uuid *execution_id, int64_t
 int log_blanks_add(struct log_cuts *blanks, const struct uuid *execution_id, int64_t seq,
                    enum log_severity level, int64_t lines, int64_t at_us);
 
+/* Does this process know of no later line? Otherwise an attacker removed that. */
+bool log_is_newest(const struct store *store, const struct log_last *last);
+int log_written_add(struct store *store, const struct log_head *head); /* -ERR_MEMORY */
 /* May this be done with a chain that stands at this line? (log_trust.c) Otherwise somebody put the
  * line or its note there without the key: the store's doubt is set. */
 bool log_may_follow(struct store *store, const struct log_last *last, const struct uuid *task_id);
@@ -125,8 +137,18 @@ int log_chains_fit(struct store *store, const struct log_range *ranges, uint32_t
 /* They may go now. -ERR_MEMORY. */
 int log_checked_add(struct store *store, const struct uuid *execution_id);
 bool log_is_checked(const struct store *store, const struct uuid *execution_id);
-/* How many lines came with a note: none by one that was not made with the key. */
-int64_t log_note_lines(struct store *store, const struct log_note *note);
+/* What log_chains_fit found out of a chain that fits. -ERR_MEMORY. */
+int log_checked_base(struct store *store, const struct log_head *end, int64_t base);
+const struct log_base *log_base_of(const struct store *store, const struct uuid *execution_id);
+
+/* The lines behind `before`, up to head. */
+struct log_part log_part_after(const struct log_head *before, const struct log_head *head);
+/* Adds the lines of the next note of the execution. Notes without the right code do not count, and
+ * where some are missing in between only those of the last ones do. */
+void log_part_add(struct store *store, struct log_part *part, const struct log_note *note);
+/* The column from_hash, absent where the lines begin the chain; the text lives in hex. */
+void log_note_from(struct log_note *note, struct str from_hash);
+struct str log_note_from_hex(const struct log_note *note, char hex[HASH_HEX_BYTES + 1]);
 /* Fills note.mac; no code where there is no key. -ERR_MEMORY. */
 int log_note_seal(struct store *store, struct log_note *note);
 

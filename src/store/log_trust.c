@@ -1,5 +1,6 @@
 /* What both stores ask before they go on from lines or remove them: were they written by a server
  * that had the key? Writer's thread. */
+#include "store/log_memory.h"
 #include "store/log_store.h"
 
 static void doubt(struct store *store, const struct uuid *execution_id, const char *what)
@@ -7,13 +8,28 @@ static void doubt(struct store *store, const struct uuid *execution_id, const ch
     store->log_doubt = (struct log_doubt){what, *execution_id};
 }
 
+bool log_is_newest(const struct store *store, const struct log_last *last)
+{
+    return !store->log_memory || log_memory_fits(store->log_memory, store->log_seen, last);
+}
+
+int log_written_add(struct store *store, const struct log_head *head)
+{
+    char hex[HASH_HEX_BYTES + 1];
+
+    if (!store->log_memory || !store->log_written || !store->log_mac)
+        return 0;
+    hash_hex(head->hash, sizeof head->hash, hex);
+    return log_cuts_add(store->log_written, &head->execution_id, head->seq, str_of(hex), 0, 0);
+}
+
 bool log_may_follow(struct store *store, const struct log_last *last, const struct uuid *task_id)
 {
     bool noted = last->noted && last->note.mac[0] != '\0';
 
-    if (!store->log_mac || last->seq == 0)
+    if (!store->log_mac || (last->seq == 0 && log_is_newest(store, last)))
         return true;
-    if (logmac_trusts(store->log_mac, last) &&
+    if (last->seq > 0 && log_is_newest(store, last) && logmac_trusts(store->log_mac, last) &&
         (!noted || (last->note.closed.len == 0 && uuid_eq(&last->note.task_id, task_id))))
         return true;
     doubt(store, &last->execution_id, "its new lines are not signed");
@@ -31,6 +47,29 @@ int log_checked_add(struct store *store, const struct uuid *execution_id)
     return key.data ? map_put(&checked->by_id, key, (void *)key.data) : -ERR_MEMORY;
 }
 
+int log_checked_base(struct store *store, const struct log_head *end, int64_t base)
+{
+    struct log_checked *checked = store->log_checked;
+    struct log_base *entry = checked ? arena_alloc(checked->arena, sizeof *entry) : NULL;
+
+    if (!checked)
+        return 0;
+    if (!entry)
+        return -ERR_MEMORY;
+    *entry = (struct log_base){*end, base};
+    return map_put(&checked->bases,
+                   str_span((const char *)entry->end.execution_id.bytes, sizeof(struct uuid)),
+                   entry);
+}
+
+const struct log_base *log_base_of(const struct store *store, const struct uuid *execution_id)
+{
+    if (!store->log_checked)
+        return NULL;
+    return map_get(&store->log_checked->bases,
+                   str_span((const char *)execution_id->bytes, sizeof *execution_id));
+}
+
 bool log_is_checked(const struct store *store, const struct uuid *execution_id)
 {
     return !store->log_checked ||
@@ -40,7 +79,7 @@ bool log_is_checked(const struct store *store, const struct uuid *execution_id)
 /* Without memory they stay, too. */
 bool log_may_go(struct store *store, const struct log_last *last, int64_t before_us)
 {
-    if (store->log_mac && !logmac_trusts(store->log_mac, last)) {
+    if (store->log_mac && !(logmac_trusts(store->log_mac, last) && log_is_newest(store, last))) {
         doubt(store, &last->execution_id, "retention leaves its lines");
         return false;
     }
@@ -49,14 +88,64 @@ bool log_may_go(struct store *store, const struct log_last *last, int64_t before
     return log_checked_add(store, &last->execution_id) == 0;
 }
 
-int64_t log_note_lines(struct store *store, const struct log_note *note)
+/* ---- which lines a note is about ---- */
+
+void log_note_from(struct log_note *note, struct str from_hash)
 {
-    if (note->part.lines <= 0 || note->part.lines > note->part.head.seq)
-        return 0;
-    if (!store->log_mac || logmac_good(store->log_mac, note))
-        return note->part.lines;
-    doubt(store, &note->part.head.execution_id, "a note of its lines does not count");
-    return 0;
+    note->part.follows = from_hash.data != NULL;
+    if (note->part.follows && !hash_from_hex(from_hash, note->part.from, HASH_BYTES))
+        memset(note->part.from, 0xff, HASH_BYTES); /* its code does not fit then */
+}
+
+struct str log_note_from_hex(const struct log_note *note, char hex[HASH_HEX_BYTES + 1])
+{
+    if (!note->part.follows)
+        return STR_NONE;
+    hash_hex(note->part.from, HASH_BYTES, hex);
+    return str_span(hex, HASH_HEX_BYTES);
+}
+
+struct log_part log_part_after(const struct log_head *before, const struct log_head *head)
+{
+    struct log_part part = {.head = *head, .lines = head->seq - before->seq,
+                            .follows = before->seq > 0};
+
+    if (part.follows && before->hashed)
+        memcpy(part.from, before->hash, sizeof part.from);
+    return part;
+}
+
+/* Do the lines of the note follow those of the part? Older versions do not say what they follow. */
+static bool is_next(const struct log_part *part, const struct log_part *note)
+{
+    if (note->head.seq - note->lines != part->head.seq)
+        return false;
+    return !note->follows || memcmp(note->from, part->head.hash, HASH_BYTES) == 0;
+}
+
+void log_part_add(struct store *store, struct log_part *part, const struct log_note *note)
+{
+    const struct log_part *added = &note->part;
+    bool empty = part->lines == 0;
+
+    if (added->lines < 0 || added->lines > added->head.seq)
+        return;
+    if (store->log_mac && !logmac_good(store->log_mac, note)) {
+        if (added->lines > 0)
+            doubt(store, &added->head.execution_id, "a note of its lines does not count");
+        return;
+    }
+    if (added->lines == 0) { /* a record names these */
+        *part = (struct log_part){.head = added->head};
+        return;
+    }
+    if (empty || !is_next(part, added)) { /* verify compares what they follow with the records */
+        *part = *added;
+        part->closed = false;
+        return;
+    }
+    part->head = added->head;
+    part->lines += added->lines;
 }
 
 int log_note_seal(struct store *store, struct log_note *note)

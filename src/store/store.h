@@ -33,6 +33,7 @@ struct log_verbs;
 struct log_checked;
 struct log_cuts;
 struct log_mac;
+struct log_memory;
 struct recovery_verbs;
 struct measure_verbs;
 
@@ -485,6 +486,9 @@ struct store {
     int64_t log_since_us;    /* older lines were adopted by the key; 0 = there are none */
     struct log_doubt log_doubt;
     struct log_cuts *cuts; /* removed log lines are noted here; NULL = not wanted */
+    struct log_memory *log_memory; /* of the lines that this process wrote; NULL = none */
+    uint64_t log_seen;             /* what it knew of when the transaction began */
+    struct log_cuts *log_written;  /* chains that the transaction continued, for it */
     struct log_checked *log_checked; /* retention removes only their lines; NULL = any */
     const char *path; /* the file, where it is one; else NULL */
     uint32_t parts; /* > 0: this many stores read as one (store_parts.h) */

@@ -31,7 +31,7 @@ KEY = "5e" * 32  # the seed; only servers have it
 BACK_US = 40 * 86400 * 1000000
 CONFIG = """log_key: {folder}/key
 log_anchor: {folder}/anchor
-log_anchor_every: 100ms
+log_anchor_every: {every}
 retention:
   completed: 30d
   failed: 30d
@@ -111,6 +111,9 @@ class Sqlite:
     def uid(self, hex_id):
         return f"x'{hex_id}'"
 
+    def columns(self, table):
+        return f"SELECT name FROM pragma_table_info('{table}')"
+
     def time(self, at_us):
         return str(at_us)
 
@@ -166,6 +169,9 @@ class Postgres:
     def uid(self, hex_id):
         return f"'{uuid.UUID(hex_id)}'"
 
+    def columns(self, table):
+        return f"SELECT column_name AS name FROM information_schema.columns WHERE table_name = '{table}'"
+
     def time(self, at_us):
         return f"(timestamptz 'epoch' + {at_us} * interval '1 microsecond')"
 
@@ -198,9 +204,9 @@ class Stand:
         self.dialect.drop(self.store)
         shutil.rmtree(self.folder, ignore_errors=True)
 
-    def server(self, folder, store, more=""):
+    def server(self, folder, store, more="", every="100ms"):
         path = os.path.join(folder, "server.yaml")
-        pathlib.Path(path).write_text(CONFIG.format(folder=folder) + more)
+        pathlib.Path(path).write_text(CONFIG.format(folder=folder, every=every) + more)
         server = harness.Server(folder, "--config", path, "--lease", "1h")
         server.store = store
         return server.start()
@@ -255,7 +261,7 @@ class Stand:
 
     def notes_query(self):
         return ("SELECT execution_id, seq, chain_hash, lines, task_id, task_type, "
-                f"{self.dialect.micros('logged_at')} AS at, closed, mac FROM log_heads "
+                f"{self.dialect.micros('logged_at')} AS at, closed, mac, from_hash FROM log_heads "
                 "ORDER BY execution_id, seq")
 
     def verify(self, store, folder, *more):
@@ -282,6 +288,8 @@ class Case:
         self.statements = []
         self.deleted = []  # tasks that a user deletes while it is served, not knowing
         self.finished = []  # runs under way that then end, and whose tasks are deleted
+        self.dark = {}  # runs under way, and what he does about them beside a server
+        self.harmless = set()  # where that changed nothing
         self.load()
 
     def close(self):
@@ -353,11 +361,21 @@ class Case:
     def note(self, execution, seq, chained, lines, at, closed="", mac=""):
         """In place of all notes there are of it."""
         old = self.notes.get(execution)
-        self.put(f"DELETE FROM log_heads WHERE {self.where(execution)}",
-                 "INSERT INTO log_heads (execution_id, seq, chain_hash, lines, task_id, task_type, "
-                 f"logged_at, closed, mac) VALUES ({self.uid(execution)}, {seq}, {quote(chained)}, "
-                 f"{lines}, {self.uid(self.tasks[execution])}, {quote(old[5] if old else 'x')}, "
-                 f"{self.dialect.time(at)}, {quote(closed)}, {quote(mac)})")
+        self.put_notes(execution, [[execution, seq, chained, lines, self.tasks[execution],
+                                    old[5] if old else "x", at, closed, mac, None]])
+
+    def put_notes(self, execution, notes):
+        """As notes_query gives them, in place of all notes there are of it but those of cuts."""
+        self.put(f"DELETE FROM log_heads WHERE {self.where(execution)} AND closed <> 'cut'")
+        for _, seq, chained, lines, task, kind, at, closed, mac, from_hash in notes:
+            self.put("INSERT INTO log_heads (execution_id, seq, chain_hash, lines, task_id, task_type, "
+                     f"logged_at, closed, mac, from_hash) VALUES ({self.uid(execution)}, {seq}, "
+                     f"{quote(chained)}, {lines}, {self.uid(task) if task else 'NULL'}, {quote(kind)}, "
+                     f"{self.dialect.time(at)}, {quote(closed)}, {quote(mac)}, {quote(from_hash)})")
+
+    def notes_of(self, execution):
+        return [note for note in self.rows(self.stand.notes_query())
+                if note[0] == execution and note[7] != "cut"]
 
     def forget_records(self):
         """A store from before there was a key, with an anchor file that begins."""
@@ -375,10 +393,10 @@ class Case:
 
     # A server with the key.
 
-    def serve(self, during=None, retention=True, more="", config=STRICT):
+    def serve(self, during=None, retention=True, more="", config=STRICT, every="100ms"):
         """From its start until signing, and retention by the records that are there, are done;
-        during(client) in between."""
-        server = self.stand.server(self.folder, self.store, config + more)
+        during(client) in between. every: so often a record is made."""
+        server = self.stand.server(self.folder, self.store, config + more, every)
         client = Client(server)
         try:
             harness.wait_until(lambda: self.stand.settled(self.store) and (not retention or self.rows(

@@ -14,11 +14,12 @@ import time
 import uuid
 
 import forger
+import forgery_dark
 import harness
 
 NAME = "forgeries"
 SCALE = float(os.environ.get("PERDURA_FORGERIES_SCALE", "1"))
-GOAL, ROUNDS = int(2000 * SCALE), 20
+GOAL, ROUNDS = int(5600 * SCALE), 20
 AT_ONCE = 10
 HOUR_US = 3600 * 1000000
 
@@ -243,12 +244,25 @@ def set_back_and_end(case, execution, rng):
     case.finished.append(execution)
 
 
+def continue_in_the_dark(case, execution, rng):
+    """From an earlier note, or from nothing; no record sees the notes of the new lines."""
+    forgery_dark.set_back(case, execution, rng.random() < 0.3)
+    case.dark[execution] = forgery_dark.in_the_dark(rng.choice(forgery_dark.ENDS))
+
+
+def take_back(case, execution, rng):
+    """Lines of this moment, which no record names yet."""
+    case.dark[execution] = rng.choice(forgery_dark.TAKE_BACK)
+    return "later"
+
+
 ON_ENDED = (note_of_nothing, append_old, append_backdated, append_and_wait, append_without_note, append_without_hash, change,
             change_time, remove_one, remove_tail, remove_all, reorder, remove_hashes, remove_note,
             reopen, empty, age_task, age_task_and_lines, age_note, age_clock,
             short_type, other_task, change_beside, change_correlation, change_line_id)
 ON_SILENT = (lines_of_silent,)
-ON_HELD = (follow_held, set_back_held, set_back_and_end)
+ON_HELD = (follow_held, set_back_held, set_back_and_end, continue_in_the_dark, continue_in_the_dark,
+           take_back)
 MAY_WAIT = ("lines_of_silent", "follow_held")
 
 
@@ -358,6 +372,7 @@ def judge(case, row, done, report, when):
             good = not report["ok"]
         else:
             good = (str(uuid.UUID(execution)) in told or (not must and case.kept(execution)) or
+                    (must == "later" and (when == "at once" or execution in case.harmless)) or
                     (name in MAY_WAIT and when == "at once" and
                      "log lines that wait for a record" in report["checked"]))
         if not good:
@@ -372,10 +387,14 @@ def goes_on(case, first=lambda: None):
         for task in case.deleted:
             client.request("DELETE", f"/v1/tasks/{task}")
         for task in case.stand.held:
+            if uuid.UUID(task["id"]).hex in [case.tasks[execution] for execution in case.dark]:
+                continue
             client.report("worker-1", {"op": "log", "task_id": task["id"], "level": "INFO",
                                        "lease_token": task["lease_token"], "message": "and on"})
         for execution in case.finished:
             finish(case, client, execution)
+        for execution, how in case.dark.items():
+            how(case, client, execution)
     return during
 
 
@@ -391,17 +410,18 @@ def finish(case, client, execution):
 def choose(case, rng):
     """Different runs, so that each has to be named for itself."""
     for executions, attacks, count in ((case.ended, ON_ENDED, AT_ONCE - 3),
-                                       (case.silent, ON_SILENT, 1), (case.held, ON_HELD, 2)):
+                                       (case.silent, ON_SILENT, 1), (case.held, ON_HELD, 4)):
         for execution in rng.sample(executions, min(count, len(executions))):
             attack = rng.choice(attacks)
             must = attack(case, execution, rng)
-            yield attack.__name__, execution, must is not False
+            yield attack.__name__, execution, True if must is None else must
 
 
 def strike(case, rng, whole, done):
     """Beside a server that writes, too: another try where its record was quicker."""
     for attempt in range(5):
         case.statements.clear()
+        case.dark.clear()
         if whole:
             attack = rng.choice(ON_STORE)
             attack(case, rng)

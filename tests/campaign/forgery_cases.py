@@ -4,11 +4,13 @@ class of tests names the dialect."""
 import json
 import pathlib
 import random
+import subprocess
 import uuid
 from unittest import mock
 
 import forger
 import forgeries
+import forgery_dark
 import harness
 import schemas
 
@@ -295,6 +297,100 @@ class ForgeryCases:
         self.assertEqual(case.rows(f"SELECT 1 AS one FROM execution_logs WHERE {case.where(execution)}"),
                          [])
         self.assert_named(case, execution)
+
+    def in_the_dark(self, how, to_begin=False, every="1h"):
+        """With records every hour he needs no luck to keep notes out of them."""
+        case = self.case()
+        execution = case.held[0]
+        forgery_dark.set_back(case, execution, to_begin)
+        case.apply()
+        self.assert_named(case, execution, "at once")
+
+        def during(client):
+            forgery_dark.finish(case, client, forgery_dark.begin(case, client, execution), how)
+        case.serve(during, retention=False, config="", every=every)
+        self.assertEqual(forgery_dark.lines_of(case, execution), [])
+        self.assert_named(case, execution, how.__name__)
+
+    def test_f_j8_a_run_that_continued_while_no_record_saw_it_is_named_when_it_is_deleted(self):
+        """From an earlier note of the server's own, or from nothing; whatever notes are shown when
+        its task is deleted."""
+        for how in forgery_dark.ENDS:
+            every = "100ms" if how in (forgery_dark.last_note_only, forgery_dark.closed) else "1h"
+            with self.subTest(how.__name__):
+                self.in_the_dark(how, every=every)
+        self.in_the_dark(forgery_dark.deleted, to_begin=True)
+
+    def test_f_j5_lines_that_go_before_a_record_names_them_are_named(self):
+        """The server remembers what it wrote, signs that, and continues from nothing earlier."""
+        for how in forgery_dark.TAKE_BACK:
+            with self.subTest(how.__name__):
+                case = self.case()
+                execution = case.held[0]
+                log = case.serve(lambda client: how(case, client, execution), retention=False,
+                                 config="", every="1h")
+                if how is not forgery_dark.take_back or self.stand.dialect.name == "sqlite":
+                    self.assertIn("log.forged", log)  # another node may have removed them in order
+                self.assert_named(case, execution, how.__name__)
+
+    def test_f_j8_an_old_note_over_a_restart_is_named(self):
+        case = self.case()
+        execution = case.held[0]
+        forgery_dark.set_back(case, execution)
+        case.apply()
+        dark = []
+        case.serve(lambda client: dark.append(forgery_dark.begin(case, client, execution)),
+                   retention=False, config="", every="1h")
+        case.serve(lambda client: forgery_dark.finish(case, client, dark[0], forgery_dark.deleted),
+                   retention=False, config="", every="1h")
+        self.assertEqual(forgery_dark.lines_of(case, execution), [])
+        self.assert_named(case, execution)
+
+    def test_f_j8_an_old_note_is_named_when_retention_removes_the_lines(self):
+        """By type: it follows the records, which name other lines than are there."""
+        case = self.case()
+        execution = case.held[0]
+        forgery_dark.set_back(case, execution)
+        case.apply()
+
+        dark = []
+
+        def continues(client):
+            dark.append(forgery_dark.begin(case, client, execution))
+            forgery_dark.end(case, client, execution)
+        case.serve(continues, retention=False, config="", every="1h")
+        dark[0].show()
+        case.serve(lambda client: harness.wait_until(
+            lambda: not forgery_dark.lines_of(case, execution) or "log.forged" in client.server.log(),
+            what="retention"), config="""  log_levels: {debug: 1ms}
+handlers:
+  - {type: "held*", command: ["true"], retention_logs: 1ms}
+""")
+        self.assert_named(case, execution)
+
+    def test_d9_a_store_from_before_notes_said_what_they_follow_continues(self):
+        """It migrates, runs under way continue in it, end and go, and nothing is a finding; but a run
+        that is set back to a note from before is."""
+        case = self.case()
+        subprocess.run([harness.binary(), "migrate", "down", "--lose-data", "--store", case.store],
+                       check=True, capture_output=True)
+        self.assertTrue(all("from_hash" not in row for row in case.rows(case.dialect.columns("log_heads"))))
+        last, set_back = self.stand.held[0], case.held[1]
+
+        def during(client):
+            for text in ("first", "second"):
+                client.say(last, "INFO", text)
+                forgery_dark.wait_settled(case)
+            client.complete("worker-1", last)
+            client.expect(204, "DELETE", f"/v1/tasks/{last['id']}")
+        case.serve(during, retention=False, config="")
+        self.assertTrue(case.verify()["ok"])
+        forgery_dark.set_back(case, set_back)
+        case.apply()
+        case.serve(lambda client: forgery_dark.in_the_dark(forgery_dark.deleted)(case, client, set_back),
+                   retention=False, config="", every="1h")
+        self.assertEqual(forgery_dark.lines_of(case, set_back), [])
+        self.assert_named(case, set_back)
 
     def test_f_j5_no_forged_note_makes_a_record_that_cannot_be_read(self):
         """With numbers below none, beside a good note: the sums of a run, or what stands behind it."""

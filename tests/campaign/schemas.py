@@ -429,7 +429,7 @@ def verified(case):
 def refused(case):
     """What a server says that does not start; None where it does."""
     server = harness.Server(case.folder, "--config", os.path.join(case.folder, "server.yaml"))
-    pathlib.Path(case.folder, "server.yaml").write_text(forger.CONFIG.format(folder=case.folder))
+    pathlib.Path(case.folder, "server.yaml").write_text(forger.CONFIG.format(folder=case.folder, every="100ms"))
     server.store = case.store
     try:
         server.start()

@@ -1,5 +1,7 @@
 """Logs of a PostgreSQL store that an attacker without the key writes to (F-J5, F-J8, D9): see
 tests/campaign/forgery_cases.py."""
+import hashlib
+import json
 import pathlib
 import subprocess
 import sys
@@ -10,6 +12,8 @@ import uuid
 from server import Postgres
 
 sys.path.insert(0, str(pathlib.Path(__file__).resolve().parents[1] / "campaign"))
+import forger  # noqa: E402
+import forgery_dark  # noqa: E402
 import harness  # noqa: E402
 import schemas  # noqa: E402
 from forgery_cases import ForgeryCases  # noqa: E402
@@ -26,6 +30,70 @@ class LogForgeryPostgres(ForgeryCases, unittest.TestCase):
         postgres.__enter__()
         cls.addClassCleanup(postgres.__exit__)
         cls.make_stand(schemas.Postgres(postgres))
+
+    def test_f_j8_a_run_that_two_nodes_continue_in_the_dark_is_named(self):
+        """Each line is written by another node than the one before it."""
+        case = self.case()
+        execution = case.held[0]
+        forgery_dark.set_back(case, execution)
+        case.apply()
+
+        def during(client):
+            server = self.stand.server(case.folder, case.store, "", "1h")
+            other = forger.Client(server)
+            try:
+                dark = forgery_dark.begin(case, client, execution, [other])
+                forgery_dark.finish(case, other, dark, forgery_dark.deleted)
+            finally:
+                other.doCleanups()
+                server.stop()
+        case.serve(during, retention=False, config="", every="1h")
+        self.assertEqual(forgery_dark.lines_of(case, execution), [])
+        self.assert_named(case, execution)
+
+    def test_f_j5_a_node_that_does_not_lead_signs_what_it_wrote(self):
+        """The leader makes no records while an attacker names another node in its place."""
+        case = self.case()
+        execution = case.held[0]
+
+        def during(client):
+            case.put("UPDATE leadership SET holder = 'gone-1', until = now() + interval '1 hour', "
+                     "epoch = epoch + 1")
+            case.apply()
+            forgery_dark.take_back(case, client, execution)
+            harness.wait_until(lambda: case.rows(
+                """SELECT 1 AS one FROM log_anchors WHERE record LIKE '%,"written"]%'"""),
+                what="a record of a node that does not lead")
+        case.serve(during, retention=False, config="", every="1s")
+        self.assert_named(case, execution)
+
+    def test_d9_a_record_by_a_foreign_key_is_named_and_stops_no_records(self):
+        """With the key's name beside it, as if the other nodes had another key by now."""
+        case = self.case()
+        serial, before, text = case.rows("SELECT serial, record_hash, record FROM log_anchors ORDER BY "
+                                         "serial DESC LIMIT 1")[0]
+        record = json.loads(text)
+        record.update(serial=serial + 50, previous=before, kind="heads", items=[], key="ab" * 32)
+        text = json.dumps(record, separators=(",", ":"))
+
+        def during(client):
+            client.say(self.stand.held[0], "INFO", "before")
+            harness.wait_until(lambda: self.stand.settled(case.store), what="a record")
+            case.put("INSERT INTO log_anchors (serial, record, record_hash, signature, created_at) VALUES "
+                     f"({serial + 50}, {forger.quote(text)}, "
+                     f"'{hashlib.sha256(text.encode()).hexdigest()}', '{'cd' * 64}', now())",
+                     f"UPDATE store_info SET value = '{'ab' * 32}' WHERE name = 'log_public_key'")
+            case.apply()
+            client.say(self.stand.held[0], "INFO", "behind it")
+            harness.wait_until(lambda: self.stand.settled(case.store), what="a record behind it")
+        log = case.serve(during, retention=False, config="")
+        self.assertIn("log.foreign_records", log)
+        report = case.verify()
+        told = [finding["subject"] for finding in report["findings"]]
+        self.assertTrue(any(f"record {serial + 50}" in subject for subject in told), report)
+        self.assertFalse(any("execution" in subject for subject in told), report)
+        self.assertEqual(case.rows("SELECT value FROM store_info WHERE name = 'log_public_key'"),
+                         [[self.stand.public_key]])
 
     def assert_refused(self, case, named):
         fine, text = schemas.verified(case)

@@ -62,13 +62,13 @@ static uint32_t put_record(struct conformance *c, enum anchor_kind kind,
 static uint32_t take_heads(struct conformance *c, uint32_t limit, struct log_part **heads)
 {
     struct log_note *notes;
-    int64_t *lines;
+    struct log_part *parts;
     uint32_t count;
 
-    OK(c, LOGS(c)->heads_take(c->store, limit, &c->arena, &notes, &lines, &count, &c->err));
-    *heads = arena_alloc_array(&c->arena, limit, sizeof **heads);
+    OK(c, LOGS(c)->heads_take(c->store, limit, &c->arena, &notes, &parts, &count, &c->err));
     for (uint32_t i = 0; i < count; i++)
-        (*heads)[i] = (struct log_part){.head = notes[i].part.head, .lines = lines[i]};
+        assert_memory_equal(&parts[i].head, &notes[i].part.head, sizeof parts[i].head);
+    *heads = parts;
     return count;
 }
 

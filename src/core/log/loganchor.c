@@ -1,7 +1,9 @@
 /* Records as JSON: {"serial":7,"previous":HASH,"at":TIME,"kind":"heads","lines":N,"key":KEY,
  * "items":[[EXECUTION,SEQ,HASH,LINES],...]}; behind that, of heads of ended executions "closed",
  * of cuts AT,WINDOW (microseconds, milliseconds), of blanks LEVEL,AT,WINDOW and no hash, of what a
- * trim repeats of refused ones "refused". Hash and signature are over exactly these bytes. Pure,
+ * trim repeats of refused ones "refused". A last one may follow AT,WINDOW: of heads the hash of the
+ * line before the first of their lines, or "written" where the node that wrote them remembered it;
+ * of cuts the last line that a record names. Hash and signature are over exactly these bytes. Pure,
  * any thread. */
 #include "core/log/loganchor.h"
 
@@ -12,6 +14,7 @@ static const char *const kind_words[ANCHOR_KIND_COUNT] = {"heads", "cuts", "seam
                                                           "blanks", "begin", "refused"};
 #define CLOSED "closed"
 #define REFUSED "refused"
+#define WRITTEN "written"
 
 static void write_hex(struct buf *out, const char *name, const uint8_t *data, size_t len)
 {
@@ -28,6 +31,7 @@ static void write_item(struct buf *out, const struct log_part *item)
                        : item->refused ? REFUSED
                        : item->closed  ? CLOSED
                                        : NULL;
+    bool last = item->follows || item->based || item->written;
     char id[UUID_TEXT_BYTES];
     char hex[HASH_HEX_BYTES + 1] = "";
 
@@ -35,12 +39,20 @@ static void write_item(struct buf *out, const struct log_part *item)
     if (item->head.hashed)
         hash_hex(item->head.hash, sizeof item->head.hash, hex);
     buf_format(out, "[\"%s\",%lld,\"%s\"", id, (long long)item->head.seq, hex);
-    if (item->lines > 0 || word || item->at_us)
+    if (item->lines > 0 || word || item->at_us || last)
         buf_format(out, ",%lld", (long long)item->lines);
     if (word)
         buf_format(out, ",\"%s\"", word);
-    if (item->at_us)
+    if (item->at_us || last)
         buf_format(out, ",%lld,%lld", (long long)item->at_us, (long long)item->window_ms);
+    if (item->follows) {
+        hash_hex(item->from, sizeof item->from, hex);
+        buf_format(out, ",\"%s\"", hex);
+    } else if (item->based) {
+        buf_format(out, ",%lld", (long long)item->base);
+    } else if (item->written) {
+        buf_text(out, ",\"" WRITTEN "\"");
+    }
     buf_byte(out, ']');
 }
 
@@ -155,6 +167,22 @@ bool anchor_parse(struct str record, struct anchor *anchor)
            hash_sha256(record, anchor->hash) == 0;
 }
 
+/* What records of older versions lack. */
+static bool parse_last(struct json_iter *iter, struct log_part *item)
+{
+    struct str last;
+
+    if (!json_next_element(iter, &last))
+        return true;
+    item->written = str_is(plain_text(last), WRITTEN);
+    item->follows = !item->written && json_kind(last) == JSON_STRING;
+    item->based = !item->written && !item->follows;
+    if (item->written)
+        return true;
+    return item->follows ? hash_from_hex(plain_text(last), item->from, sizeof item->from)
+                         : json_int64(last, &item->base) && item->base >= 0;
+}
+
 /* What stands behind the number of lines, if anything. */
 static bool parse_rest(struct json_iter *iter, struct log_part *item)
 {
@@ -172,7 +200,8 @@ static bool parse_rest(struct json_iter *iter, struct log_part *item)
         at = word;
     }
     return !more || (json_int64(at, &item->at_us) && json_next_element(iter, &window) &&
-                     json_int64(window, &item->window_ms) && item->window_ms >= 0);
+                     json_int64(window, &item->window_ms) && item->window_ms >= 0 &&
+                     parse_last(iter, item));
 }
 
 static bool parse_item(struct str array, struct log_part *item)

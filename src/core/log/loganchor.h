@@ -1,7 +1,7 @@
 /* Records about the logs of a store, each signed and bound to the one before (D9, F-J6 to F-J8):
- * where the chains of executions stand, what retention removed of them or emptied, that the store
- * was set back. They are kept in the store and, as JSON lines, in the anchor file. Pure; who writes
- * them is engine/logs/log_heads.c, who believes them is logverify.c. */
+ * where the chains of executions stand, what retention removed of them or emptied, and whether the
+ * store was set back. They are kept in the store and, as JSON lines, in the anchor file. Pure.
+ * engine/logs/log_heads.c writes them, logverify.c checks them. */
 #ifndef CORE_LOG_LOGANCHOR_H
 #define CORE_LOG_LOGANCHOR_H
 
@@ -17,14 +17,14 @@
 #define ANCHOR_REASON_BYTES_MAX 64
 
 enum anchor_kind {
-    ANCHOR_HEADS, /* chains that went on */
+    ANCHOR_HEADS, /* chains that continued */
     ANCHOR_CUTS,  /* lines that were removed */
     ANCHOR_SEAM,  /* the anchor file was ahead of the store: serials in between are left out; or
                      (through 0) the newest record of the store was gone or not by its key */
     ANCHOR_TRIM,  /* older records were removed; heads and blanks they told of that still count */
     ANCHOR_BLANKS, /* lines of a level that lost what they said, and stay in their chains */
     ANCHOR_BEGIN, /* from here on all lines are proven, but for those from before `since` */
-    ANCHOR_REFUSED, /* what somebody put there without the key, and was not signed */
+    ANCHOR_REFUSED, /* what was written without the key, and not signed */
     ANCHOR_KIND_COUNT
 };
 
@@ -47,7 +47,7 @@ struct anchor {
     int64_t since_us;    /* lines from before are taken as they were found then; 0 = none are */
     int64_t begin;       /* the record behind which all of those are named; 0 = none does, and only
                             the time tells them (older versions) */
-    int64_t lines;       /* written in all, as far as whoever wrote it knew */
+    int64_t lines;       /* written in all, as far as its writer knew */
     int64_t through;     /* SEAM: last serial of the anchor file; TRIM: last serial removed */
     uint8_t through_hash[HASH_BYTES]; /* and that record's hash */
     struct str reason;   /* CUTS, BLANKS: retention, delete, purge; SEAM: foreign; HEADS, BLANKS:

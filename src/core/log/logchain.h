@@ -11,7 +11,7 @@
 struct log_line {
     struct uuid id;      /* counts only where it is bound */
     struct uuid execution_id;
-    struct uuid task_id; /* that the execution is of: nobody can give it to another */
+    struct uuid task_id; /* that the execution is of: part of the hash */
     int64_t seq;
     enum log_severity level;
     struct str message;
@@ -35,13 +35,19 @@ struct log_head {
 struct log_part {
     struct log_head head;
     int64_t lines;
+    bool follows;             /* written lines: `from` is the hash of the line before the first; */
+    uint8_t from[HASH_BYTES]; /* zeros where that line has none. Otherwise they begin the chain, or
+                                 a server of an older version wrote them */
+    bool written;            /* a node that wrote them remembered this: others may name them, too */
+    bool based;              /* removed lines: records name them up to `base`, as far as the */
+    int64_t base;            /* server knew that removed them, and none of the later ones */
     bool emptied;            /* those of one level up to head.seq: they have lost what they said */
     enum log_severity level; /* of which one */
     bool closed;             /* its execution has ended: no line may follow */
     bool unread;             /* a record has it, but it cannot be read */
     bool refused;            /* not signed: a record of that was trimmed, and this repeats it */
-    int64_t at_us;           /* removed or emptied: none of them was written later; 0 = not told */
-    int64_t window_ms;       /* and so long they had to stay; 0 = somebody wanted them gone */
+    int64_t at_us;           /* removed or emptied: none of them was written later; 0 = unknown */
+    int64_t window_ms;       /* retention had to keep them so long; 0 = a user removed them */
 };
 
 /* Takes what is stored of the last line; a hash that is none counts as not there. */

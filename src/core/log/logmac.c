@@ -8,6 +8,7 @@
 #define TYPE_BYTES_MAX 1024
 #define FIXED_BYTES (16 + 8 + 32 + 8 + 16 + 8 + 8 + 8)
 #define CLOSED_BYTES_MAX 64
+#define FROM_BYTES (8 + HASH_BYTES)
 
 struct log_mac {
     struct hash_mac *hmac;
@@ -52,7 +53,7 @@ static char *put_number(char *at, int64_t value)
 int logmac_make(struct log_mac *mac, const struct log_note *note, char out[LOGMAC_HEX_BYTES + 1])
 {
     const struct log_head *head = &note->part.head;
-    char text[FIXED_BYTES + TYPE_BYTES_MAX + CLOSED_BYTES_MAX], *at = text;
+    char text[FIXED_BYTES + TYPE_BYTES_MAX + CLOSED_BYTES_MAX + FROM_BYTES], *at = text;
     uint8_t code[HASH_BYTES];
 
     if (!head->hashed || note->task_type.len > TYPE_BYTES_MAX ||
@@ -68,6 +69,10 @@ int logmac_make(struct log_mac *mac, const struct log_note *note, char out[LOGMA
     at = put(at, note->task_type.data, note->task_type.len);
     at = put_number(at, (int64_t)note->closed.len);
     at = put(at, note->closed.data, note->closed.len);
+    if (note->part.follows) {
+        at = put_number(at, HASH_BYTES);
+        at = put(at, note->part.from, HASH_BYTES);
+    }
     TRY(hash_mac_make(mac->hmac, str_span(text, (size_t)(at - text)), code));
     hash_hex(code, sizeof code, out);
     return 0;

@@ -1,6 +1,7 @@
 /* What the store notes of a chain between its lines and its records (table log_heads), and the code
- * (HMAC) that only the log key makes of it: who can write to the store and has not the key cannot
- * put such a note there, so no server goes on from his lines or signs them (D9, F-J5). Pure. */
+ * (HMAC) that only the log key makes of it. An attacker who writes to the store cannot make such a
+ * note without the key, so no server continues or signs his lines (D9, F-J5). The code covers the
+ * line that the noted lines follow, so notes of one chain do not fit another. Pure. */
 #ifndef CORE_LOG_LOGMAC_H
 #define CORE_LOG_LOGMAC_H
 
@@ -9,7 +10,7 @@
 
 #define LOGMAC_HEX_BYTES HASH_HEX_BYTES
 
-/* In place of how an execution ended: the lines up to there were removed, and the chain goes on. */
+/* In place of how an execution ended: the lines up to there were removed; the chain continues. */
 #define LOG_NOTE_CUT "cut"
 
 struct log_note {
@@ -43,8 +44,8 @@ bool logmac_good(struct log_mac *mac, const struct log_note *note);
 
 /* Is the newest line the one that a note by the key names? */
 bool logmac_trusts(struct log_mac *mac, const struct log_last *last);
-/* Was it there before the key was (since_us, 0 = nothing was)? By its time, which anybody can set:
- * only for stores of versions that left such lines without a note. */
+/* Was it there before the key was (since_us, 0 = nothing was)? By its time, which an attacker can
+ * set: only for stores of versions that left such lines without a note. */
 bool logmac_adopted(const struct uuid *execution_id, int64_t logged_at_us, int64_t since_us);
 
 #endif

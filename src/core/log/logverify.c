@@ -105,9 +105,9 @@ static bool is_adopted(const struct logverify *verify, const struct uuid *id, in
     return !verify->start.begun && logmac_adopted(id, logged_at_us, verify->start.since_us);
 }
 
-/* Where a store has a key, a note that was not made with it was put there by somebody else, or
- * before there was that key. Without the key only a record can say so: until then its lines are
- * believed for a moment. */
+/* Where a store has a key, a note without its code comes from an attacker, or from the time before
+ * the key. Without the key only a record can tell: until there is one, the lines of such a note are
+ * accepted for a moment. */
 void logverify_note(struct logverify *verify, const struct log_note *note)
 {
     struct log_mac *mac = verify->options.mac;
@@ -145,10 +145,7 @@ static void sort_told(struct told_list *list)
         qsort(list->items, list->count, sizeof *list->items, compare_told);
 }
 
-static void bad_line(struct logverify *verify, int64_t seq, const char *format, ...)
-    __attribute__((format(printf, 3, 4)));
-
-static void bad_line(struct logverify *verify, int64_t seq, const char *format, ...)
+void logverify_bad_line(struct logverify *verify, int64_t seq, const char *format, ...)
 {
     char subject[SUBJECT_BYTES], id[UUID_TEXT_BYTES];
     struct logverify_finding finding = {.kind = "log", .execution_id = &verify->run.id};
@@ -212,74 +209,10 @@ static void take_bounds(struct logverify *verify, const struct told *head)
         verify->run.note_seq = seq;
 }
 
-static void take_closing(struct logverify *verify, const struct told *head)
-{
-    struct verified_run *run = &verify->run;
-
-    if (!head->closed || head->noted || head->serial < verify->start.begin)
-        return;
-    if (head->kept) {
-        run->kept = run->kept && run->kept < head->serial ? run->kept : head->serial;
-        return;
-    }
-    run->closings++;
-    run->closing = head->serial > run->closing ? head->serial : run->closing;
-}
-
-/* A run is closed once. A note from before that is the server's own, and opens it again when an
- * attacker puts it back: how the run ended is then whatever he made its rows say. */
-static void check_closings(struct logverify *verify)
-{
-    const struct verified_run *run = &verify->run;
-
-    if (!run->bad && (run->closings > 1 || (run->kept && run->closing > run->kept)))
-        bad_line(verify, run->closed_seq, "its execution was closed once more (record %lld): an "
-                 "older note of it was put back", (long long)run->closing);
-}
-
-/* What records have named of an execution so far; heads come by their line. */
-struct named {
-    int64_t below;        /* the line before `at` that one stood at */
-    struct log_head at;
-    bool counted;         /* one that stands there says how many lines came with it */
-};
-
-/* Records name every line once, as it came. Where two name the same ones, lines were removed that a
- * record had named, and others took their numbers. */
-static void take_named(struct logverify *verify, const struct told *head, struct named *named)
-{
-    struct verified_run *run = &verify->run;
-    bool twice;
-
-    if (head->noted || head->serial < verify->start.begin)
-        return;
-    if (head->head.seq != named->at.seq)
-        *named = (struct named){.below = named->at.seq, .at = head->head};
-    twice = (head->lines > 0 && head->head.seq - head->lines < named->below) ||
-            (head->lines > 0 && !head->kept && named->counted) ||
-            (head->head.hashed && named->at.hashed &&
-             memcmp(head->head.hash, named->at.hash, HASH_BYTES) != 0);
-    named->counted |= head->lines > 0 && !head->kept;
-    if (!twice || run->twice)
-        return;
-    run->twice = head->serial;
-    run->twice_seq = head->head.seq;
-}
-
-static void check_twice(struct logverify *verify)
-{
-    const struct verified_run *run = &verify->run;
-
-    if (!run->bad && run->twice)
-        bad_line(verify, run->twice_seq, "two records name the same lines (one is record %lld): "
-                 "lines were removed, others took their numbers, and an older note of the run was "
-                 "put back", (long long)run->twice);
-}
-
 static void begin_execution(struct logverify *verify, const struct uuid *id)
 {
     const struct told_list *heads = &verify->heads;
-    struct named named = {.below = 0};
+    struct named named = {.counted = false};
 
     verify->run.any = true;
     verify->run.bad = false;
@@ -292,12 +225,13 @@ static void begin_execution(struct logverify *verify, const struct uuid *id)
     verify->run.signed_seq = verify->run.proven_seq = verify->run.cut_seq;
     verify->run.closed_seq = INT64_MAX;
     verify->run.note_seq = verify->run.stale_seq = 0;
-    verify->run.closings = verify->run.closing = verify->run.kept = verify->run.twice = 0;
+    verify->run.closings = verify->run.closing = verify->run.kept = 0;
+    verify->run.conflict = (struct conflict){.why = NULL};
+    named.cut_at = verify->run.cut_at;
     for (size_t i = verify->run.head_at;
          i < heads->count && uuid_eq(&heads->items[i].head.execution_id, id); i++) {
         take_bounds(verify, &heads->items[i]);
-        take_closing(verify, &heads->items[i]);
-        take_named(verify, &heads->items[i], &named);
+        logverify_take_named(verify, &heads->items[i], &named);
     }
     while (verify->run.head_at < heads->count &&
            uuid_eq(&heads->items[verify->run.head_at].head.execution_id, id) &&
@@ -319,15 +253,15 @@ static void tell_cut_off(struct logverify *verify, const struct told *head)
     int64_t first = verify->run.at.seq + 1;
 
     if (head->serial == 0)
-        bad_line(verify, first, "lines up to %lld are missing",
+        logverify_bad_line(verify, first, "lines up to %lld are missing",
                  (long long)verify->run.signed_seq);
     else
-        bad_line(verify, first,
+        logverify_bad_line(verify, first,
                  "lines up to %lld are missing, although record %lld covers them",
                  (long long)verify->run.signed_seq, (long long)head->serial);
 }
 
-/* Retention and whoever goes on from there would miss it. Lines from before the key have none. */
+/* The server needs it to continue or remove the lines. Lines from before the key have none. */
 static bool needs_note(const struct logverify *verify)
 {
     return is_keyed(verify) && verify->start.since_told && verify->store_told &&
@@ -343,8 +277,16 @@ static void check_count(struct logverify *verify)
     if (run->bad || run->cut_lines < 0 || run->cut_lines >= run->cut_seq ||
         verify->start.trimmed || logmac_adopted(&run->id, 0, verify->start.since_us))
         return;
-    bad_line(verify, run->cut_seq, "%lld lines up to it were there when it was removed: the others "
-             "were gone before", (long long)run->cut_lines);
+    logverify_bad_line(verify, run->cut_seq, "%lld lines up to it were there when "
+                       "it was removed: the others were gone before", (long long)run->cut_lines);
+}
+
+/* A node may sign what it remembers after another one has removed the lines. Then the record of
+ * that is the older one, and is trimmed first. */
+static bool may_be_trimmed(const struct logverify *verify, const struct told *head)
+{
+    return head->written && verify->run.at.seq == 0 && verify->start.trimmed &&
+           verify->file.count == 0;
 }
 
 /* Its last line was seen. */
@@ -355,10 +297,10 @@ static void end_execution(struct logverify *verify)
     if (!verify->run.any)
         return;
     head = next_head(verify);
-    if (!verify->run.bad && head)
+    if (!verify->run.bad && head && !may_be_trimmed(verify, head))
         tell_cut_off(verify, head);
     if (!verify->run.bad && verify->run.stale_seq)
-        bad_line(verify, verify->run.stale_seq,
+        logverify_bad_line(verify, verify->run.stale_seq,
                  "no signed record covers this line, although one was due: no server has been "
                  "signing this store, or the line was added without the log key");
     if (!verify->run.bad && verify->run.at.seq > verify->run.proven_seq &&
@@ -366,17 +308,16 @@ static void end_execution(struct logverify *verify)
         verify->counts.waiting += verify->run.at.seq - verify->run.proven_seq;
     if (!verify->run.bad && verify->run.at.seq > verify->run.signed_seq &&
         verify->run.at.seq > verify->run.plain_seq)
-        bad_line(verify,
+        logverify_bad_line(verify,
                  (verify->run.signed_seq > verify->run.plain_seq ? verify->run.signed_seq
                                                                  : verify->run.plain_seq) +
                      1,
                  "added without the log key: no signed record covers this line");
     if (!verify->run.bad && verify->run.at.seq > verify->run.cut_seq &&
         verify->run.note_seq < verify->run.at.seq && needs_note(verify))
-        bad_line(verify, verify->run.at.seq, "the stored end of this log was removed");
+        logverify_bad_line(verify, verify->run.at.seq, "the stored end of this log was removed");
     check_count(verify);
-    check_closings(verify);
-    check_twice(verify);
+    logverify_check_named(verify);
     while (next_head(verify))
         verify->run.head_at++;
     verify->run.any = false;
@@ -420,7 +361,7 @@ static void check_plain(struct logverify *verify, const struct log_line *line)
            memcmp(head->head.hash, zeros, sizeof zeros) == 0; head = next_head(verify))
         verify->run.head_at++;
     if (head && head->head.seq <= line->seq)
-        bad_line(verify, line->seq, "this line has lost its hash");
+        logverify_bad_line(verify, line->seq, "this line has lost its hash");
     verify->run.at.seq = verify->run.plain_seq = line->seq;
     verify->run.at.hashed = false; /* a chain begins behind it */
 }
@@ -445,9 +386,10 @@ static void compare_heads(struct logverify *verify)
         if (memcmp(head->head.hash, verify->run.at.hash, HASH_BYTES) == 0 && head->head.hashed)
             continue;
         if (head->serial == 0)
-            bad_line(verify, verify->run.at.seq, "this line differs from the one that was written");
+            logverify_bad_line(verify, verify->run.at.seq,
+                               "this line differs from the one that was written");
         else
-            bad_line(verify, verify->run.at.seq,
+            logverify_bad_line(verify, verify->run.at.seq,
                      "this line or an earlier one differs from what record %lld covers",
                      (long long)head->serial);
     }
@@ -459,14 +401,16 @@ static bool emptied_in_order(struct logverify *verify, const struct log_line *li
 {
     verify->counts.emptied++;
     if (line->message.len > 0 || line->context.data)
-        bad_line(verify, line->seq, "this line has text although it is marked as emptied");
+        logverify_bad_line(verify, line->seq,
+                           "this line has text although it is marked as emptied");
     else if (line->seq > verify->run.blank_seqs[line->level])
-        bad_line(verify, line->seq, "this line was emptied, but no signed record says so");
+        logverify_bad_line(verify, line->seq,
+                           "this line was emptied, but no signed record says so");
     return !verify->run.bad;
 }
 
-/* The hash a line should have. Lines of older versions have it without what is beside them: that is
- * told by their hash alone, which records and notes name. */
+/* The hash a line should have. Lines of older versions have it without what is beside them: only
+ * their hash shows that, which records and notes name. */
 static int step_on(struct logverify *verify, const struct log_line *line, struct str chain_hash,
                    bool *same)
 {
@@ -515,12 +459,13 @@ static void check_line(struct logverify *verify, const struct log_line *line, st
     if (line->removed.data && !emptied_in_order(verify, line))
         return;
     if (line->seq <= verify->run.cut_seq) {
-        bad_line(verify, line->seq, "this line is present although lines up to %lld were removed",
+        logverify_bad_line(verify, line->seq,
+                           "this line is present although lines up to %lld were removed",
                  (long long)verify->run.cut_seq);
         return;
     }
     if (line->seq > verify->run.closed_seq) {
-        bad_line(verify, line->seq, "added after its execution ended");
+        logverify_bad_line(verify, line->seq, "added after its execution ended");
         return;
     }
     if (!verify->run.stale_seq && is_stale(verify, line))
@@ -531,7 +476,7 @@ static void check_line(struct logverify *verify, const struct log_line *line, st
         return;
     }
     if (line->seq != verify->run.at.seq + 1) {
-        bad_line(verify, verify->run.at.seq + 1, "lines up to %lld are missing",
+        logverify_bad_line(verify, verify->run.at.seq + 1, "lines up to %lld are missing",
                  (long long)line->seq - 1);
         return;
     }
@@ -543,9 +488,9 @@ static void check_line(struct logverify *verify, const struct log_line *line, st
     if (is_old(verify, line))
         verify->run.plain_seq = line->seq;
     if (!same)
-        bad_line(verify, line->seq, "changed after it was written (its hash does not match), or "
-                 "the line before it was replaced, or its execution was moved to another task, "
-                 "attempt or worker");
+        logverify_bad_line(verify, line->seq, "changed after it was written (its hash does not "
+                           "match), or the line before it was replaced, or its execution was moved "
+                           "to another task, attempt or worker");
     else
         compare_heads(verify);
 }

@@ -9,7 +9,7 @@
 #include "core/log/logmac.h"
 
 #define LOGVERIFY_KEYS_MAX 8
-#define LOGVERIFY_HEADS_MAX 100000000u /* 8 GB of them */
+#define LOGVERIFY_HEADS_MAX 100000000u /* 16 GB of them */
 
 struct logverify;
 
@@ -31,7 +31,7 @@ struct logverify_options {
                              record says it: this is the store's own word */
     struct log_mac *mac;  /* of the key, where it is known; NULL = notes cannot be checked, */
     int64_t fresh_us;     /* and count only for lines written from then on, */
-    int64_t ahead_us;     /* and until then: nobody waits for a line of tomorrow; 0 = no matter */
+    int64_t ahead_us;     /* and until then: no line of tomorrow waits for a record; 0 = any time */
     void (*tell)(void *ctx, const struct logverify_finding *finding);
     void *ctx;
 };
@@ -39,8 +39,8 @@ struct logverify_options {
 struct logverify_counts {
     int64_t lines;
     int64_t emptied;        /* of the lines */
-    int64_t adopted;        /* from before the key: only as good as they were found */
-    int64_t waiting;        /* not in a record yet, and nobody here could check them */
+    int64_t adopted;        /* from before the key: only as good as the key found them */
+    int64_t waiting;        /* not in a record yet, and there was no key to check them */
     int64_t executions;
     int64_t records;        /* in the store */
     int64_t unsigned_records;

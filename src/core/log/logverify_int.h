@@ -9,11 +9,16 @@ struct told {
     struct log_head head;
     int64_t serial;
     int64_t lines;           /* of cuts: how many went; of heads: how many came, as far as known */
+    bool follows;            /* of heads: `from` is the hash of the line before those */
+    uint8_t from[HASH_BYTES];
+    bool written;            /* of heads: a node remembered it; others may name the lines, too */
+    bool based;              /* of cuts: records name the lines up to `base`, and no later ones */
+    int64_t base;
     enum log_severity level; /* of blanks */
     bool closed;             /* no line may follow */
     bool kept;               /* an older record said so; the one that tells of its end repeats it */
     bool noted;              /* by a note of the store */
-    bool unproven;           /* a note that may be anybody's: only the key could tell, */
+    bool unproven;           /* a note that an attacker may have made: only the key could tell, */
     bool waits;              /* of lines that wait for a record, it says */
 };
 
@@ -47,6 +52,21 @@ struct verified_start {
     uint8_t since_key[SIGN_PUBLIC_BYTES]; /* ... and whose that is */
 };
 
+/* Why two records of an execution cannot both be right; why NULL = they fit. */
+struct conflict {
+    const char *why;
+    int64_t seq;    /* from about this line on */
+    int64_t serial; /* the later record */
+};
+
+/* What records have named of an execution so far; heads come by their line. */
+struct named {
+    struct log_head before; /* the line before `at` that one names */
+    struct log_head at;
+    bool counted;           /* one that names it says how many lines came with it */
+    size_t cut_at;          /* the cut that it went with, if any did */
+};
+
 /* The execution whose lines are coming. */
 struct verified_run {
     struct uuid id;
@@ -65,8 +85,7 @@ struct verified_run {
     int64_t closings;   /* records that close it, beside those that repeat it */
     int64_t closing;    /* the last of them, */
     int64_t kept;       /* and the first that repeats one; 0 = none */
-    int64_t twice;      /* a record that names lines which another one had named; 0 = none */
-    int64_t twice_seq;  /* up to this one */
+    struct conflict conflict; /* records that do not fit each other */
     int64_t last_at_us; /* of the line that was seen last */
     int64_t note_seq;   /* the highest one that a note names */
     int64_t stale_seq;  /* the first that waits for a record too long; 0 = none */
@@ -98,9 +117,14 @@ struct logverify {
 
 void logverify_tell(struct logverify *verify, const char *kind, struct str subject,
                     const char *format, ...) __attribute__((format(printf, 4, 5)));
+void logverify_bad_line(struct logverify *verify, int64_t seq, const char *format, ...)
+    __attribute__((format(printf, 3, 4)));
 void logverify_add_told(struct logverify *verify, struct told_list *list, const struct told *told);
-/* logverify.c: somebody without the key wrote this, says a record */
+/* logverify.c: a record says that this was written without the key */
 void logverify_refused(struct logverify *verify, const struct log_head *head, int64_t serial);
+/* logverify_named.c: each head of the execution, by line; then what they say together */
+void logverify_take_named(struct logverify *verify, const struct told *head, struct named *named);
+void logverify_check_named(struct logverify *verify);
 /* logverify_records.c: after the last record */
 void logverify_compare_anchor(struct logverify *verify);
 

@@ -14,8 +14,8 @@ static struct str record_name(int64_t serial, char out[SUBJECT_BYTES])
 }
 
 /* Without a key from outside there is one all the same: that of the store, or else of the first
- * record (the anchor file's, where there is one). What somebody signed with a key of his own is not
- * believed. */
+ * record (the anchor file's, where there is one). What an attacker signed with a key of his own is
+ * not believed. */
 static bool key_is_trusted(struct logverify *verify, const struct anchor *anchor)
 {
     struct logverify_options *options = &verify->options;
@@ -135,6 +135,19 @@ static void check_window(struct logverify *verify, const struct anchor *anchor,
                        "emptied lines before they were %lld ms old", (long long)item->window_ms);
 }
 
+static void add_item(struct logverify *verify, const struct anchor *anchor,
+                     const struct log_part *item)
+{
+    struct told told = {.head = item->head, .serial = anchor->serial, .lines = item->lines,
+                        .follows = item->follows, .written = item->written,
+                        .based = item->based, .base = item->base,
+                        .level = item->level, .closed = item->closed,
+                        .kept = anchor->kind == ANCHOR_TRIM};
+
+    memcpy(told.from, item->from, sizeof told.from);
+    logverify_add_told(verify, list_of(verify, anchor, item), &told);
+}
+
 static void take_items(struct logverify *verify, const struct anchor *anchor)
 {
     char name[SUBJECT_BYTES];
@@ -154,11 +167,7 @@ static void take_items(struct logverify *verify, const struct anchor *anchor)
             continue;
         }
         check_window(verify, anchor, &item);
-        logverify_add_told(verify, list_of(verify, anchor, &item),
-                           &(struct told){.head = item.head, .serial = anchor->serial,
-                                          .lines = item.lines,
-                                          .kept = anchor->kind == ANCHOR_TRIM,
-                                          .level = item.level, .closed = item.closed});
+        add_item(verify, anchor, &item);
     }
 }
 
@@ -201,7 +210,7 @@ static void check_order(struct logverify *verify, const struct known_list *list,
     }
     if (anchor->kind == ANCHOR_SEAM && anchor->through == before->serial &&
         memcmp(anchor->through_hash, before->hash, HASH_BYTES) == 0)
-        return; /* the file goes on where it was; the store behind what it has */
+        return; /* the file continues where it was, the store behind what it has */
     if (memcmp(anchor->previous, before->hash, HASH_BYTES) != 0)
         logverify_tell(verify, "anchor", record_name(anchor->serial, name),
                        "%s: does not follow record %lld, which was changed or replaced",
@@ -277,7 +286,7 @@ static void note_first(struct logverify *verify, const struct anchor *anchor)
                        "the store: not the first record that was made");
 }
 
-/* The record before it is there, bytes and all, whoever signed that: nothing is missing between. */
+/* The record before it is there, bytes and all, whichever key signed it: none is missing. */
 static bool follows_seen(const struct logverify *verify, const struct anchor *anchor)
 {
     return verify->seen.serial > 0 && anchor->serial == verify->seen.serial + 1 &&

@@ -1,6 +1,6 @@
-/* From the store into the anchor file: committed records are read here, by whoever has the turn,
- * and written by a thread of their own (anchor_writer.c), so that a file system that hangs holds up
- * nobody. What is not in the file yet is looked for again until it is. At the start the file is
+/* From the store into the anchor file: the thread that has the turn reads committed records here,
+ * and another one writes them (anchor_writer.c), so that a file system that hangs delays no
+ * request. What is not in the file yet is looked for again until it is. At the start the file is
  * compared with the store. */
 #include "engine/engine_state.h"
 #include "engine/logs/anchor_writer.h"
@@ -28,8 +28,8 @@ struct gift {
     bool ends;      /* nothing more is to be had now */
 };
 
-/* Is it a record of ours, or one from before our key? A row of somebody else is kept out: nobody
- * can take it from the file again, and the place of the next record would be whatever it says.
+/* Is it a record of ours, or one from before our key? Another row is kept out: nothing
+ * takes it from the file again, and the place of the next record would be whatever it says.
  * *wait: it is not known yet where our records begin. */
 static bool belongs(struct engine *engine, const struct anchor_row *row, bool *wait)
 {
@@ -154,7 +154,7 @@ int log_anchor_compare(struct store *store, const struct anchor_file_end *end, b
         rc = verbs->anchors_read(store, 0, 1, &arena, &first, &any, err);
     if (rc == 0 && count > 0 && hash_sha256(rows[0].record, hash) < 0)
         rc = log_no_memory(err);
-    if (rc == 0) /* by its text: the hash beside it may be anybody's */
+    if (rc == 0) /* by its text: an attacker may have set the hash beside it */
         *ahead = count == 0 || (rows[0].serial == end->serial
                                     ? memcmp(hash, end->hash, sizeof hash) != 0
                                     : first[0].serial < end->serial); /* or it was trimmed */
@@ -162,7 +162,7 @@ int log_anchor_compare(struct store *store, const struct anchor_file_end *end, b
     return rc;
 }
 
-/* It gets all records that the store has; whether there was one before nobody can know here. */
+/* It gets all records that the store has; whether there was one before is not known here. */
 static void tell_new_file(struct engine *engine, const char *path)
 {
     struct arena arena = ARENA_INIT(0);
@@ -179,7 +179,7 @@ static void tell_new_file(struct engine *engine, const char *path)
     arena_deinit(&arena);
 }
 
-/* F-J7: a store that was set back is served all the same, and everybody is told. */
+/* F-J7: a store that was set back is served all the same; log, figures and alert say so. */
 static int compare(struct engine *engine, const char *path, const struct anchor_file_end *end,
                    struct err *err)
 {

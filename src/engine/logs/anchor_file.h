@@ -1,5 +1,5 @@
-/* The anchor file: signed records about logs as JSON lines, appended only. Whoever keeps it where
- * the store's administrator cannot write knows of every change behind (F-J6, F-J7). */
+/* The anchor file: signed records about logs as JSON lines, appended only. Kept where
+ * the store's administrator cannot write, it shows every later change (F-J6, F-J7). */
 #ifndef ENGINE_LOGS_ANCHOR_FILE_H
 #define ENGINE_LOGS_ANCHOR_FILE_H
 
@@ -13,7 +13,7 @@ struct anchor_file_end {
     bool torn;      /* the last line lacks its end */
 };
 
-/* Refused when the folder of the file is not there: it cannot be made by whoever appends. */
+/* Refused when the folder of the file is not there: the thread that appends cannot make it. */
 int anchor_file_check_folder(const char *path, struct err *err);
 /* A file that is not there has no records. */
 int anchor_file_end(const char *path, struct anchor_file_end *end, struct err *err);

@@ -29,7 +29,7 @@ struct anchor_writer {
     bool busy;             /* it is at the file */
     bool stop;
     bool ended;
-    bool left;             /* nobody waits for its end: it frees itself */
+    bool left;             /* the engine no longer waits for its end: it frees itself */
 };
 
 static void wait_until(struct anchor_writer *writer, int64_t until_boot_us)
@@ -60,7 +60,7 @@ static void writer_free(struct anchor_writer *writer)
 
 /* ---- the thread ---- */
 
-/* Under the mutex. Told once per time that it goes wrong; the log may be gone with whoever left. */
+/* Under the mutex. Told once per time that it goes wrong; the log may be gone with the engine. */
 static void note(struct anchor_writer *writer, int rc, const struct err *err)
 {
     if (rc < 0 && writer->well && !writer->left)
@@ -71,7 +71,7 @@ static void note(struct anchor_writer *writer, int rc, const struct err *err)
     pthread_cond_broadcast(&writer->changed);
 }
 
-/* The mutex is held, but not while the file is touched; so below. */
+/* The mutex is held, but not while the file is touched; the same holds for what follows. */
 static void find_end(struct anchor_writer *writer)
 {
     int64_t again_us = clock_boot_us() + AGAIN_US;
@@ -139,7 +139,7 @@ static void *run(void *ctx)
     return NULL;
 }
 
-/* ---- whoever gives ---- */
+/* ---- the thread that gives lines ---- */
 
 static int start_thread(struct anchor_writer *writer, struct err *err)
 {

@@ -1,6 +1,6 @@
 /* The thread that appends to the anchor file: it alone touches the file while the server runs, so
- * that one on a file system that hangs (a network mount) stops nobody else. Whole lines are given
- * to it in order, up to a bound; what could not be written is forgotten here and asked for again,
+ * that one on a file system that hangs (a network mount) delays no request. It gets whole lines
+ * in order, up to a bound; what could not be written is forgotten here and asked for again,
  * from the end that the file has then: the store is the truth. Given by one thread at a time. */
 #ifndef ENGINE_LOGS_ANCHOR_WRITER_H
 #define ENGINE_LOGS_ANCHOR_WRITER_H
@@ -16,7 +16,7 @@ struct anchor_writer *anchor_writer_start(const char *path, const struct anchor_
 /* Can it take more? *after: the last record that it has or was given. False while it does not know
  * where the file ends. */
 bool anchor_writer_has_room(struct anchor_writer *writer, int64_t *after);
-/* Copies the lines behind `after`; nothing if it has begun anew meanwhile. serial: of the last. */
+/* Copies the lines behind `after`; none if it has started over meanwhile. serial: of the last. */
 void anchor_writer_give(struct anchor_writer *writer, int64_t after, struct str lines,
                         int64_t serial);
 bool anchor_writer_is_done(struct anchor_writer *writer); /* all that was given is in the file */

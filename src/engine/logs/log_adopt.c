@@ -1,6 +1,6 @@
 /* A key that begins in a store with logs signs where each of their chains stands, and what of them
- * was emptied: from then on the times that lines and records carry, which anybody can set, prove
- * nothing. Once per key, in one transaction. Belongs to whoever has the turn. */
+ * was emptied: from then on the times that lines and records carry prove nothing, because an
+ * attacker can set them. Once per key, in one transaction. Runs on the thread that has the turn. */
 #include "engine/batch.h"
 #include "engine/logs/log_heads_int.h"
 

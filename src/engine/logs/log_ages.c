@@ -1,6 +1,6 @@
-/* How old logs are is what their chains say, not what the rows of their tasks say: anybody who
- * writes to the store can set those. Retention asks here before it removes tasks together with
- * their logs. Belongs to whoever has the turn. */
+/* The age of logs comes from their chains, not from the rows of their tasks, which an attacker who
+ * writes to the store can set. Retention asks here before it removes tasks together with their
+ * logs. Runs on the thread that has the turn. */
 #include "engine/logs/log_ages.h"
 
 #include "engine/batch.h"
@@ -56,7 +56,7 @@ static bool is_proven(struct batch *batch, const struct task *task, const struct
 
     if (!store->log_mac)
         return true;
-    return logmac_trusts(store->log_mac, last) &&
+    return logmac_trusts(store->log_mac, last) && log_is_newest(store, last) &&
            (!has_code(last) || uuid_eq(&last->note.task_id, &task->id));
 }
 

@@ -14,7 +14,7 @@ struct task;
  * what the store says, moved along. */
 int log_ages_keep(struct batch *batch, struct task **tasks, int64_t *keep_ms, uint32_t *count,
                   struct err *err);
-/* Of tasks that somebody wants gone: what is not by the key goes without a signed record. */
+/* Of tasks that a user deletes: what is not by the key goes without a signed record. */
 int log_ages_refuse(struct batch *batch, struct task *const *tasks, uint32_t count,
                     struct err *err);
 int log_ages_ready(struct batch *batch, struct err *err); /* where there are lines */

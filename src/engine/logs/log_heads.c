@@ -1,7 +1,8 @@
 /* Signed records about logs: where chains stand, every few seconds while lines are written; what
  * retention, deletion and purges removed or emptied, in the same transaction. Committed records
- * are appended to the anchor file, if there is one. Where nobody logs nothing of this happens. One
- * node at a time takes the heads (the leader); the records of all follow each other. */
+ * are appended to the anchor file, if there is one. Without log lines none of this happens. One
+ * node at a time takes the notes of all (the leader); each node signs what it remembers of its own
+ * lines. The records of all nodes follow each other. */
 #include "engine/logs/log_heads.h"
 
 #include "base/fault.h"
@@ -9,6 +10,7 @@
 #include "engine/engine_state.h"
 #include "engine/inbox.h"
 #include "engine/logs/log_heads_int.h"
+#include "store/log_memory.h"
 
 #define EVERY_DEFAULT_MS 10000
 #define ROUNDS_MAX 16     /* records of heads in one transaction; the rest comes soon */
@@ -32,7 +34,13 @@ void log_heads_begin(struct batch *batch)
         batch->logs.cuts[i] = (struct log_cuts){.arena = &batch->arena};
     batch->logs.blanks = (struct log_cuts){.arena = &batch->arena};
     batch->logs.refused = (struct log_cuts){.arena = &batch->arena};
+    batch->logs.written = (struct log_cuts){.arena = &batch->arena};
+    batch->logs.remembered = (struct log_cuts){.arena = &batch->arena};
     batch->logs.checked.arena = &batch->arena;
+    batch->store->log_memory = batch->engine->main->heads.memory;
+    batch->store->log_seen =
+        batch->store->log_memory ? log_memory_now(batch->store->log_memory) : 0;
+    batch->store->log_written = &batch->logs.written;
     batch->store->log_checked = &batch->logs.checked;
     log_heads_reason(batch, CUT_DELETE);
 }
@@ -147,7 +155,7 @@ int pen_write_parts(struct batch *batch, struct pen *pen, enum anchor_kind kind,
     return 0;
 }
 
-/* The anchor file has records that this store does not: whoever reads both sees where they part. */
+/* The anchor file has records that this store does not: a reader of both sees where they part. */
 static int write_seam(struct batch *batch, struct pen *pen, struct err *err)
 {
     const struct log_heads *heads = &batch->engine->heads;
@@ -172,7 +180,7 @@ static int take_heads(struct batch *batch, struct taken *taken, struct err *err)
         struct log_taken *round = &taken->rounds[taken->rounds_count];
 
         TRY(batch->store->verbs->logs->heads_take(batch->store, ANCHOR_ITEMS_MAX, &batch->arena,
-                                                  &round->notes, &round->lines, &round->count,
+                                                  &round->notes, &round->parts, &round->count,
                                                   err));
         taken->more = round->count == ANCHOR_ITEMS_MAX;
         taken->rounds_count += round->count > 0;
@@ -191,6 +199,9 @@ static int write_all(struct batch *batch, const struct taken *taken, bool seam, 
         rc = log_sign_cuts(batch, &pen, err);
     for (uint32_t i = 0; rc == 0 && i < taken->rounds_count; i++)
         rc = log_sign_heads(batch, &pen, &taken->rounds[i], err);
+    if (rc == 0)
+        rc = pen_write_parts(batch, &pen, ANCHOR_HEADS, STR("written"),
+                             batch->logs.remembered.items, batch->logs.remembered.count, err);
     batch->logs.anchored = true;
     batch->logs.sewn = seam;
     buf_deinit(&pen.text);
@@ -219,6 +230,38 @@ static int take_signable(struct batch *batch, struct taken *taken, struct err *e
     return take_heads(batch, taken, err);
 }
 
+/* What this node wrote is signed also where an attacker has removed the notes of it meanwhile. Of a
+ * store with several nodes another one may have signed or removed those lines: then it is named
+ * twice. */
+static int recall(struct batch *batch, const struct taken *taken, struct err *err)
+{
+    const struct log_part *named[ROUNDS_MAX];
+    uint32_t counts[ROUNDS_MAX];
+    struct log_cuts *found = &batch->logs.remembered;
+    bool waits;
+
+    if (!batch->store->log_memory || taken->more)
+        return 0;
+    TRY(log_key_look(batch, &waits, err));
+    if (waits)
+        return 0;
+    for (uint32_t i = 0; i < taken->rounds_count; i++) {
+        named[i] = taken->rounds[i].parts;
+        counts[i] = taken->rounds[i].count;
+    }
+    if (log_memory_list(batch->store->log_memory, batch->store->log_seen, named, counts,
+                        taken->rounds_count, found) < 0)
+        return log_no_memory(err);
+    if (found->count > 0)
+        TRY(log_heads_ready(batch, err));
+    batch->logs.recalled = true;
+    if (found->count > 0 && !batch->store->shared)
+        batch->store->log_doubt = (struct log_doubt){"lines are gone that this server wrote, and "
+                                                     "it signs that they were there",
+                                                     found->items[0].head.execution_id};
+    return 0;
+}
+
 int log_heads_write(struct batch *batch, bool timers, struct err *err)
 {
     struct engine *engine = batch->engine;
@@ -240,27 +283,39 @@ int log_heads_write(struct batch *batch, bool timers, struct err *err)
             return -(int)err->code;
         if (taken.more)
             heads->next_us = batch->now_us + AGAIN_US;
+        TRY(recall(batch, &taken, err));
     }
     FAULT_POINT("log.anchor");
     log_tell_doubt(batch);
-    if ((cut || seam || taken.rounds_count > 0) && write_all(batch, &taken, seam, err) < 0)
+    if ((cut || seam || taken.rounds_count > 0 || batch->logs.remembered.count > 0) &&
+        write_all(batch, &taken, seam, err) < 0)
         return -(int)err->code;
     return batch->logs.trim_before_us ? log_trim(batch, err) : 0;
 }
 
 void log_heads_committed(struct engine *engine, const struct batch *batch)
 {
+    struct log_memory *memory = engine->main->heads.memory;
+
     engine->heads.ready |= batch->logs.ready;
+    if (memory && batch->logs.recalled)
+        log_memory_signed(memory, engine->store->log_seen, &batch->logs.remembered,
+                          !engine->store->shared);
+    if (memory)
+        log_memory_commit(memory, &batch->logs.written, batch->logs.cuts, CUT_REASON_COUNT);
     if (!batch->logs.anchored)
         return;
     if (batch->logs.sewn)
-        engine->heads.regressed = false; /* written down: the file goes on behind it */
+        engine->heads.regressed = false; /* written down: the file continues behind it */
     anchor_export(engine, batch->now_us);
 }
 
 int log_heads_open(struct engine *engine, struct err *err)
 {
     engine->heads.next_us = engine->store->verbs->logs ? engine_clock_us(engine) : INT64_MAX;
+    engine->heads.memory = engine->store->verbs->logs ? log_memory_new() : NULL;
+    if (engine->store->verbs->logs && !engine->heads.memory)
+        return log_no_memory(err);
     return engine->store->verbs->logs ? anchor_export_open(engine, err) : 0;
 }
 
@@ -272,7 +327,7 @@ static int write_last(struct engine *engine, struct err *err)
     batch_begin(batch, engine, engine_clock_us(engine));
     engine->heads.next_us = batch->now_us;
     engine->nodes.leads =
-        true; /* whoever goes leaves nothing behind; the records keep their order */
+        true; /* a node that stops leaves nothing behind; the records keep their order */
     TRY(verbs->begin(engine->store, err));
     if (log_heads_write(batch, true, err) < 0 || verbs->commit(engine->store, err) < 0) {
         verbs->rollback(engine->store);
@@ -301,6 +356,9 @@ void log_heads_close(struct engine *engine)
 {
     anchor_export_close(engine);
     engine->store->log_mac = NULL;
+    engine->store->log_memory = NULL;
+    log_memory_free(engine->heads.memory);
+    engine->heads.memory = NULL;
     logmac_free(engine->heads.mac);
     sign_key_free(engine->heads.key);
     engine->heads.mac = NULL;

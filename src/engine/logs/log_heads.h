@@ -22,14 +22,15 @@ struct log_heads {
     int64_t next_us;      /* when the next one is due; INT64_MAX = no line waits for one */
     struct sign_key *key; /* NULL = not loaded yet, or there is none */
     struct log_mac *mac;  /* of the key */
+    struct log_memory *memory; /* of the lines that this node wrote; the first writer's */
     bool ready;           /* the first record is there, and the store has the key's code */
     int64_t begin;        /* records before this one are of the time before the key, ... */
     int64_t since_us;     /* ... which ended then */
-    struct uuid doubted;  /* the execution that was told of last */
-    bool key_missed;      /* it was told that there is none */
+    struct uuid doubted;  /* the execution that the log named last */
+    bool key_missed;      /* the log says that there is none */
     char newest[HASH_HEX_BYTES + 1]; /* the record this node wrote or checked last */
     struct anchor_writer *writer;    /* of the anchor file; NULL = there is none */
-    int64_t strange;                 /* a row that was kept out of it; 0 = none was told of */
+    int64_t strange;                 /* a row that was kept out of it; 0 = the log named none */
     bool regressed;                  /* the file was ahead of the store at the start, ... */
     struct anchor_file_end ahead;    /* ... this far */
     uint8_t file_key[SIGN_PUBLIC_BYTES]; /* the file's last record named it then */

@@ -1,6 +1,6 @@
 /* What the files about records of logs share: log_heads.c, log_key.c, log_sign.c, log_adopt.c,
  * log_trim.c, anchor_export.c.
- * Belongs to whoever has the turn. */
+ * Runs on the thread that has the turn. */
 #ifndef ENGINE_LOGS_LOG_HEADS_INT_H
 #define ENGINE_LOGS_LOG_HEADS_INT_H
 
@@ -39,10 +39,10 @@ bool log_record_trusted(const struct log_heads *heads, const struct anchor_row *
 void log_tell_foreign(struct engine *engine, int64_t serial); /* such a record is none of ours */
 /* *waits: the store has a key, and we do not; what can wait for it does. */
 int log_key_look(struct batch *batch, bool *waits, struct err *err);
-/* log_sign.c: chains that went on, checked and signed */
+/* log_sign.c: chains that continued, checked and signed */
 struct log_taken {
     struct log_note *notes;
-    int64_t *lines; /* of each, in all */
+    struct log_part *parts; /* the lines that come with each */
     uint32_t count;
 };
 int log_sign_heads(struct batch *batch, struct pen *pen, const struct log_taken *taken,

@@ -1,6 +1,6 @@
 /* The key that records about logs are signed with: the configured file, or the one beside the
  * store, which is made when it is first needed. Whether the records that are there are by it is
- * looked at here, too. Belongs to whoever has the turn. */
+ * looked at here, too. Runs on the thread that has the turn. */
 #include "core/log/logmac.h"
 #include "engine/batch.h"
 #include "engine/engine_state.h"
@@ -79,8 +79,8 @@ static bool newest_is_ours(const struct engine *engine, const struct pen *pen)
            anchor_signature_good(&pen->before, pen->last.record, str_of(pen->last.signature));
 }
 
-/* The newest record of a store that has our key is by it, whoever of us wrote it. Otherwise
- * somebody removed records, or made one: what we write next must not make that good. */
+/* The newest record of a store that has our key is by it, whichever node wrote it. Otherwise an
+ * attacker removed records, or made one: what we write next must not make that good. */
 void log_tell_foreign(struct engine *engine, int64_t serial)
 {
     engine->figures.stats.log_regression = true;
@@ -105,49 +105,6 @@ static int correct_name(struct batch *batch, const char *hex, bool *waits, struc
            "the store named another "
            "key than the one its newest record is signed with: an intruder changed the store"));
     return batch->store->verbs->info_put(batch->store, "log_public_key", str_of(hex), err);
-}
-
-/* Nobody signs in the place of another: where the store has a key, that one is meant. *waits: it
- * has one, and we do not; what can wait for it does. One that is not there yet may be made. */
-static int find_key(struct batch *batch, bool make, struct str *stored,
-                    char hex[2 * SIGN_PUBLIC_BYTES + 1], bool *waits, struct err *err)
-{
-    struct engine *engine = batch->engine;
-    uint8_t public_key[SIGN_PUBLIC_BYTES];
-
-    TRY(batch->store->verbs->info_get(batch->store, "log_public_key", &batch->arena, stored, err));
-    *waits = !engine->heads.key && (stored->data || make) && !load_key(engine, *stored, make) &&
-             stored->data;
-    if (!engine->heads.key)
-        return 0;
-    sign_key_public(engine->heads.key, public_key);
-    hash_hex(public_key, sizeof public_key, hex);
-    *waits = stored->data && batch->store->shared && !str_is(*stored, hex);
-    if (*waits && correct_name(batch, hex, waits, err) < 0)
-        return -(int)err->code;
-    if (*waits)
-        tell_unsigned(engine, "the key is another one than that of the other nodes: copy theirs");
-    else
-        engine->heads.key_missed = false;
-    return 0;
-}
-
-int log_key_look(struct batch *batch, bool *waits, struct err *err)
-{
-    char hex[2 * SIGN_PUBLIC_BYTES + 1];
-    struct str stored;
-
-    return find_key(batch, false, &stored, hex, waits, err);
-}
-
-static int take_mac(struct batch *batch, struct err *err)
-{
-    struct log_heads *heads = &batch->engine->heads;
-
-    if (!heads->mac && !(heads->mac = logmac_new(heads->key)))
-        return log_no_memory(err);
-    batch->store->log_mac = heads->mac;
-    return 0;
 }
 
 /* Has our key signed this store? The anchor file may say so, or any record: one that was damaged,
@@ -175,6 +132,69 @@ static int was_ours(struct batch *batch, bool *ours, struct err *err)
         arena_deinit(&page);
         TRY(rc);
     } while (!*ours && count == LOOK_ROWS);
+    return 0;
+}
+
+/* The store names another key than ours, and its newest record is not by ours. A node that has
+ * signed with its key, or whose anchor file ends with that, knows better: it continues, and its
+ * next record says what it found. One that was started meanwhile cannot tell this from a new key
+ * of all other nodes: it waits, and raises the alert. */
+static int judge_other(struct batch *batch, const uint8_t public_key[SIGN_PUBLIC_BYTES],
+                       bool *waits, struct err *err)
+{
+    const struct log_heads *heads = &batch->engine->heads;
+    bool ours;
+
+    if (heads->ready || memcmp(heads->file_key, public_key, SIGN_PUBLIC_BYTES) == 0) {
+        *waits = false;
+        return 0;
+    }
+    TRY(was_ours(batch, &ours, err));
+    batch->engine->figures.stats.log_regression |= ours;
+    tell_unsigned(batch->engine,
+                  "the key is another one than that of the other nodes: copy theirs");
+    return 0;
+}
+
+/* No node signs in the place of another: where the store has a key, that one is meant. *waits: it
+ * has one, and we do not; what can wait for it does. One that is not there yet may be made. */
+static int find_key(struct batch *batch, bool make, struct str *stored,
+                    char hex[2 * SIGN_PUBLIC_BYTES + 1], bool *waits, struct err *err)
+{
+    struct engine *engine = batch->engine;
+    uint8_t public_key[SIGN_PUBLIC_BYTES];
+
+    TRY(batch->store->verbs->info_get(batch->store, "log_public_key", &batch->arena, stored, err));
+    *waits = !engine->heads.key && (stored->data || make) && !load_key(engine, *stored, make) &&
+             stored->data;
+    if (!engine->heads.key)
+        return 0;
+    sign_key_public(engine->heads.key, public_key);
+    hash_hex(public_key, sizeof public_key, hex);
+    *waits = stored->data && batch->store->shared && !str_is(*stored, hex);
+    if (*waits && correct_name(batch, hex, waits, err) < 0)
+        return -(int)err->code;
+    if (*waits)
+        return judge_other(batch, public_key, waits, err);
+    engine->heads.key_missed = false;
+    return 0;
+}
+
+int log_key_look(struct batch *batch, bool *waits, struct err *err)
+{
+    char hex[2 * SIGN_PUBLIC_BYTES + 1];
+    struct str stored;
+
+    return find_key(batch, false, &stored, hex, waits, err);
+}
+
+static int take_mac(struct batch *batch, struct err *err)
+{
+    struct log_heads *heads = &batch->engine->heads;
+
+    if (!heads->mac && !(heads->mac = logmac_new(heads->key)))
+        return log_no_memory(err);
+    batch->store->log_mac = heads->mac;
     return 0;
 }
 

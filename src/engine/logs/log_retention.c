@@ -193,7 +193,7 @@ static void believe_note(const struct batch *batch, struct log_run *run)
     run->under_way &= run->last.note.closed.len == 0;
 }
 
-/* Keeps the ranges whose lines go. The last line of a run under way stays: its chain goes on from
+/* Keeps the ranges whose lines go. The last line of a run under way stays: its chain continues
  * there. */
 static int choose_ranges(struct step *step, int64_t window_ms, struct err *err)
 {

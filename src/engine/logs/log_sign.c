@@ -1,7 +1,7 @@
-/* What is signed of chains that went on, and what is not: a note that was not made with the log
+/* What is signed of chains that continued, and what is not: a note that was not made with the log
  * key was put there by an intruder. It becomes a record of its own, which verification shows for
- * ever; the lines behind it stay unsigned. The same holds for lines that were removed. Belongs to
- * whoever has the turn. */
+ * ever; the lines behind it stay unsigned. The same holds for lines that were removed. Runs on the
+ * thread that has the turn. */
 #include "engine/batch.h"
 #include "engine/engine_state.h"
 #include "engine/logs/log_heads.h"
@@ -26,7 +26,7 @@ void log_tell_doubt(struct batch *batch)
     doubt->what = NULL;
 }
 
-/* ---- chains that went on ---- */
+/* ---- chains that continued ---- */
 
 struct sorted {
     struct log_part *heads, *refused;
@@ -43,19 +43,19 @@ static bool sorted_new(struct batch *batch, uint32_t count, struct sorted *sorte
     return sorted->heads && sorted->refused && sorted->notes;
 }
 
-/* Notes stay as long as their lines where there is a key: nothing goes on from lines, or removes
+/* Notes stay as long as their lines where there is a key: nothing continues from lines, or removes
  * them, without one. */
-static void sort_note(struct batch *batch, const struct log_note *note, int64_t lines,
-                      struct sorted *sorted)
+static void sort_note(struct batch *batch, const struct log_note *note,
+                      const struct log_part *lines, struct sorted *sorted)
 {
     struct log_mac *mac = batch->store->log_mac;
-    struct log_part part = {.head = note->part.head, .lines = lines,
-                            .closed = note->ended.data != NULL};
+    struct log_part part = *lines;
     struct log_note kept = *note;
 
-    if (mac && !logmac_good(mac, note)) { /* its numbers are anybody's */
-        part.closed = false;
-        part.lines = 0;
+    part.head = note->part.head;
+    part.closed = note->ended.data != NULL;
+    if (mac && !logmac_good(mac, note)) { /* an intruder chose its numbers */
+        part = (struct log_part){.head = note->part.head};
         part.head.seq = part.head.seq > 0 ? part.head.seq : 0;
         sorted->refused[sorted->refused_count++] = part;
         batch->store->log_doubt = (struct log_doubt){"a note of its lines was not signed",
@@ -65,7 +65,7 @@ static void sort_note(struct batch *batch, const struct log_note *note, int64_t 
     sorted->heads[sorted->heads_count++] = part;
     if (!mac || uuid_is_nil(&note->task_id))
         return;
-    kept.part.lines = 0;
+    kept.part = (struct log_part){.head = note->part.head};
     kept.closed = note->ended.data ? note->ended : STR("");
     sorted->notes[sorted->notes_count++] = kept;
 }
@@ -78,7 +78,7 @@ int log_sign_heads(struct batch *batch, struct pen *pen, const struct log_taken 
     if (!sorted_new(batch, taken->count, &sorted))
         return log_no_memory(err);
     for (uint32_t i = 0; i < taken->count; i++)
-        sort_note(batch, &taken->notes[i], taken->lines[i], &sorted);
+        sort_note(batch, &taken->notes[i], &taken->parts[i], &sorted);
     log_tell_doubt(batch);
     TRY(pen_write_parts(batch, pen, ANCHOR_HEADS, STR_NONE, sorted.heads, sorted.heads_count, err));
     TRY(pen_write_parts(batch, pen, ANCHOR_REFUSED, STR_NONE, sorted.refused, sorted.refused_count,
@@ -99,15 +99,30 @@ static bool is_refused(const struct batch *batch, const struct log_part *cut)
     return false;
 }
 
-/* What the database says it removed, and nobody had asked for. */
+/* Is it what was computed again in this transaction? Another client may have changed the rows
+ * between that and their removal, or put them under another task. */
+static bool was_checked(const struct batch *batch, const struct log_head *cut)
+{
+    const struct log_base *checked = log_base_of(batch->store, &cut->execution_id);
+
+    if (!log_is_checked(batch->store, &cut->execution_id))
+        return false;
+    if (!batch->store->log_mac || !checked)
+        return true;
+    return cut->seq < checked->end.seq ||
+           (cut->seq == checked->end.seq && cut->hashed == checked->end.hashed &&
+            (!cut->hashed || memcmp(cut->hash, checked->end.hash, HASH_BYTES) == 0));
+}
+
+/* What the database says it removed, and the engine had not checked. */
 static int refuse_unchecked(struct batch *batch, const struct log_part *cut, struct err *err)
 {
     const struct log_head *head = &cut->head;
     char hex[HASH_HEX_BYTES + 1];
 
     hash_hex(head->hash, sizeof head->hash, hex);
-    batch->store->log_doubt = (struct log_doubt){"its lines went with a task that is not theirs, "
-                                                 "and that is not signed", head->execution_id};
+    batch->store->log_doubt = (struct log_doubt){"other lines went than were checked before, and "
+                                                 "that is not signed", head->execution_id};
     return log_cuts_add(&batch->logs.refused, &head->execution_id, head->seq, str_of(hex), 0, 0) < 0
                ? log_no_memory(err)
                : 0;
@@ -119,7 +134,7 @@ static int refuse_all_unchecked(struct batch *batch, struct err *err)
         for (uint32_t at = 0; at < batch->logs.cuts[i].count; at++) {
             const struct log_part *cut = &batch->logs.cuts[i].items[at];
 
-            if (!log_is_checked(batch->store, &cut->head.execution_id) &&
+            if (!was_checked(batch, &cut->head) &&
                 refuse_unchecked(batch, cut, err) < 0)
                 return -(int)err->code;
         }
@@ -147,6 +162,17 @@ static int note_cuts(struct batch *batch, const struct log_cuts *cuts, struct er
     return count > 0 ? verbs->heads_put(batch->store, notes, count, err) : 0;
 }
 
+/* The record says how far others name the lines: one that names later ones shows that they were
+ * exchanged. */
+static void set_base(const struct batch *batch, struct log_part *cut)
+{
+    const struct log_base *checked = log_base_of(batch->store, &cut->head.execution_id);
+
+    cut->based = batch->store->log_mac && checked;
+    if (cut->based)
+        cut->base = checked->base < cut->head.seq ? checked->base : cut->head.seq;
+}
+
 int log_sign_cuts(struct batch *batch, struct pen *pen, struct err *err)
 {
     static const char *const reasons[CUT_REASON_COUNT] = {"delete", "retention", "purge"};
@@ -160,6 +186,8 @@ int log_sign_cuts(struct batch *batch, struct pen *pen, struct err *err)
             if (!is_refused(batch, &cuts->items[at]))
                 cuts->items[kept++] = cuts->items[at];
         cuts->count = kept;
+        for (uint32_t at = 0; at < kept; at++)
+            set_base(batch, &cuts->items[at]);
         TRY(pen_write_parts(batch, pen, ANCHOR_CUTS, str_of(reasons[i]), cuts->items, cuts->count,
                             err));
         TRY(note_cuts(batch, cuts, err));

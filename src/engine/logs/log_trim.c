@@ -1,13 +1,13 @@
 /* Old records about logs go a day after the lines they tell of; what they say of executions that
- * still have lines is carried on in the record that tells of the trim. Belongs to whoever has the
- * turn. */
+ * still have lines is carried on in the record that tells of the trim. Runs on the
+ * thread that has the turn. */
 #include "engine/batch.h"
 #include "engine/engine_state.h"
 #include "engine/logs/log_heads.h"
 #include "engine/logs/log_heads_int.h"
 
 #define TRIM_ROWS 50
-#define TRIM_MARGIN_US (24 * 3600 * CLOCK_SECOND_US) /* runs under way, and whoever looks late */
+#define TRIM_MARGIN_US (24 * 3600 * CLOCK_SECOND_US) /* runs under way, and late readers */
 
 /* Of what was emptied of an execution the last word is enough. */
 static bool replace_blank(struct log_part *kept, uint32_t count, const struct log_part *item)

@@ -125,13 +125,16 @@ static void put_ids(struct pg_params *params, const struct log_range *ranges, ui
     array_end(params);
 }
 
-static int give_cuts(struct pg_store *store, const struct log_range *ranges, uint32_t count,
-                     const struct log_walk *walk, struct err *err)
+static int give_notes(struct pg_store *store, const struct log_range *ranges, uint32_t count,
+                      const struct log_walk *walk, struct err *err)
 {
     PGresult *result;
 
     put_ids(&store->conn.params, ranges, count);
-    TRY(pg_query(store, PGSQL_chain_cuts, &result, err));
+    TRY(pg_query(store, PGSQL_chain_notes_lock, &result, err));
+    PQclear(result);
+    put_ids(&store->conn.params, ranges, count);
+    TRY(pg_query(store, PGSQL_chain_notes, &result, err));
     for (int row = 0; row < PQntuples(result); row++) {
         struct uuid id = get_uuid(result, row, 0);
         struct log_note note;
@@ -176,7 +179,7 @@ int pg_chains_read(struct store *base, const struct log_range *ranges, uint32_t 
     struct log_line line = {.seq = 0};
     int rows = 1;
 
-    TRY(give_cuts(store, ranges, count, walk, err));
+    TRY(give_notes(store, ranges, count, walk, err));
     while (rows > 0 && limit > 0) {
         rows = give_lines(store, ranges, count, limit, &line, walk, err);
         limit -= rows;

@@ -122,7 +122,7 @@ int pg_lasts_find(struct store *base, struct task *const *tasks, uint32_t tasks_
     *at = arena_alloc_array(arena, rows + 1, sizeof **at);
     for (*count = 0; *lasts && *at && *count < rows; ++*count) {
         (*lasts)[*count] = keep_last(result, (int)*count, arena);
-        (*at)[*count] = (uint32_t)get_int(result, (int)*count, 12, 1) - 1;
+        (*at)[*count] = (uint32_t)get_int(result, (int)*count, 13, 1) - 1;
     }
     PQclear(result);
     return arena->failed ? no_memory(err) : 0;
@@ -139,9 +139,9 @@ int pg_log_runs_find(struct store *base, const struct log_range *ranges, uint32_
     for (uint32_t i = 0; i < count; i++)
         runs[i] = (struct log_run){.under_way = false};
     for (int row = 0; row < PQntuples(result) && (uint32_t)row < count; row++)
-        runs[row] = (struct log_run){.type = get_text(result, row, 12, arena),
-                                     .under_way = get_bool(result, row, 13),
-                                     .task_id = get_uuid(result, row, 14),
+        runs[row] = (struct log_run){.type = get_text(result, row, 13, arena),
+                                     .under_way = get_bool(result, row, 14),
+                                     .task_id = get_uuid(result, row, 15),
                                      .last = keep_last(result, row, arena)};
     PQclear(result);
     return arena->failed ? no_memory(err) : 0;

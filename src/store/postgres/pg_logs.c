@@ -46,7 +46,7 @@ static const struct field log_columns[] = { /* as in logs_insert */
 static const struct pg_table log_table = {"execution_logs", log_columns, COUNT(log_columns), 3,
                                           NULL};
 
-/* Eight columns from `from` on; texts are good as long as the result. */
+/* Nine columns from `from` on; texts are good as long as the result. */
 void pg_note_from_row(const PGresult *result, int row, int from, const struct uuid *id,
                           struct log_note *note)
 {
@@ -58,6 +58,7 @@ void pg_note_from_row(const PGresult *result, int row, int from, const struct uu
                               .logged_at_us = get_time(result, row, from + 5),
                               .closed = view_text(result, row, from + 6)};
     note->part.closed = note->closed.len > 0;
+    log_note_from(note, view_text(result, row, from + 8));
     logchain_resume(&note->part.head, id, get_int(result, row, from, 0),
                     view_text(result, row, from + 1));
     snprintf(note->mac, sizeof note->mac, STR_FMT, STR_ARG(mac));
@@ -72,7 +73,7 @@ struct chains {
 
 struct chain {
     struct log_head head;
-    int64_t noted_seq;              /* where it stood before */
+    struct log_head before;         /* where it stood */
     bool unproven;                  /* what comes may not be noted for a record */
     const struct log_entry *newest; /* that was not dropped */
 };
@@ -132,7 +133,7 @@ static int load_chains(struct pg_store *store, struct chains *chains, struct err
         if (!chain)
             continue;
         logchain_resume(&chain->head, &last.execution_id, last.seq, last.chain_hash);
-        chain->noted_seq = last.seq;
+        chain->before = chain->head;
         chain->unproven = !log_may_follow(&store->base, &last, &chain->newest->task_id);
     }
     PQclear(result);
@@ -202,9 +203,16 @@ static void put_texts(struct pg_params *params, const struct log_note *notes, ui
     for (uint32_t i = 0; i < count; i++)
         array_text(params, str_of(notes[i].mac));
     array_end(params);
+    array_begin(params, PG_OID_TEXT);
+    for (uint32_t i = 0; i < count; i++) {
+        char hex[HASH_HEX_BYTES + 1];
+
+        array_text(params, log_note_from_hex(&notes[i], hex));
+    }
+    array_end(params);
 }
 
-/* Nine arrays, as in heads_put. */
+/* Ten arrays, as in heads_put. */
 static void put_notes(struct pg_params *params, const struct log_note *notes, uint32_t count)
 {
     array_begin(params, PG_OID_UUID);
@@ -243,14 +251,14 @@ static int note_chains(struct pg_store *store, const struct chains *chains, stru
     for (uint32_t i = 0; notes && i < chains->count; i++) {
         const struct chain *chain = &chains->items[i];
 
-        if (chain->unproven || chain->head.seq <= chain->noted_seq)
+        if (chain->unproven || chain->head.seq <= chain->before.seq)
             continue;
-        notes[count] = (struct log_note){.part.head = chain->head,
-                                         .part.lines = chain->head.seq - chain->noted_seq,
+        notes[count] = (struct log_note){.part = log_part_after(&chain->before, &chain->head),
                                          .task_id = chain->newest->task_id,
                                          .task_type = chain->newest->task_type,
                                          .logged_at_us = chain->newest->logged_at_us};
-        if (log_note_seal(&store->base, &notes[count++]) < 0)
+        if (log_note_seal(&store->base, &notes[count++]) < 0 ||
+            log_written_add(&store->base, &chain->head) < 0)
             return no_memory(err);
     }
     if (!notes)
@@ -321,7 +329,7 @@ int pg_logs_delete(struct pg_store *store, enum pg_sql_name name, int64_t *remov
 
 /* The notes of an execution come one after the other: the last one stays, the lines are added. */
 static void take_row(struct store *base, const PGresult *result, int row, struct arena *arena,
-                     struct log_note *notes, int64_t *lines, uint32_t *count)
+                     struct log_note *notes, struct log_part *parts, uint32_t *count)
 {
     struct uuid id = get_uuid(result, row, 0);
     struct log_note note;
@@ -330,29 +338,30 @@ static void take_row(struct store *base, const PGresult *result, int row, struct
     pg_note_from_row(result, row, 1, &id, &note);
     note.closed = STR("");
     if (*count == 0 || !uuid_eq(&notes[*count - 1].part.head.execution_id, &id))
-        lines[(*count)++] = 0;
+        parts[(*count)++] = (struct log_part){.head.execution_id = id};
     at = *count - 1;
-    lines[at] += log_note_lines(base, &note);
+    log_part_add(base, &parts[at], &note);
     note.task_type = get_text(result, row, 5, arena);
-    note.ended = get_text(result, row, 9, arena);
+    note.ended = get_text(result, row, 10, arena);
     notes[at] = note;
 }
 
 static int heads_take(struct store *base, uint32_t limit, struct arena *arena,
-                      struct log_note **notes, int64_t **lines, uint32_t *count, struct err *err)
+                      struct log_note **notes, struct log_part **parts, uint32_t *count,
+                      struct err *err)
 {
     struct pg_store *store = pg_of(base);
     PGresult *result;
 
     *count = 0;
     *notes = arena_alloc_array(arena, limit, sizeof **notes);
-    *lines = arena_alloc_array(arena, limit, sizeof **lines);
-    if (!*notes || !*lines)
+    *parts = arena_alloc_array(arena, limit, sizeof **parts);
+    if (!*notes || !*parts)
         return no_memory(err);
     param_int(&store->conn.params, limit);
     TRY(pg_query(store, PGSQL_heads_take, &result, err));
     for (int row = 0; row < PQntuples(result); row++)
-        take_row(base, result, row, arena, *notes, *lines, count);
+        take_row(base, result, row, arena, *notes, *parts, count);
     PQclear(result);
     return arena->failed ? no_memory(err) : 0;
 }

@@ -69,7 +69,7 @@ static int choose_over(struct prune *prune, const PGresult *result, int64_t befo
         step->last_ms = uuid7_time_ms(&last.execution_id);
         if (row == 0)
             step->first_ms = step->last_ms;
-        if (!get_bool(result, row, 12) && log_may_go(&prune->store->base, &last, before_us))
+        if (!get_bool(result, row, 13) && log_may_go(&prune->store->base, &last, before_us))
             (*ranges)[(*count)++] = (struct log_range){last.execution_id, 1, INT64_MAX};
     }
     return 0;

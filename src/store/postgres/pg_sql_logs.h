@@ -7,6 +7,7 @@
     X(anchors_after) X(heads_alive) X(anchors_trim) X(walk_heads) X(walk_lines)        \
     X(logs_lasts) X(logs_any) X(heads_put) X(heads_open) X(heads_forget) X(logs_chains)           \
     X(logs_emptied)                                                                             \
-    X(logs_of_level) X(logs_empty) X(log_runs) X(logs_cut) X(chain_cuts) X(chain_lines)
+    X(logs_of_level) X(logs_empty) X(log_runs) X(logs_cut) X(chain_notes_lock)     \
+    X(chain_notes) X(chain_lines)
 
 #endif

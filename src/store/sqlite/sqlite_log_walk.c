@@ -39,7 +39,7 @@ static int walk_heads(struct sqlite_sql *sql, const struct log_walk *walk, struc
     if (!stmt)
         return -(int)err->code;
     while ((rc = sql_step(sql, stmt, err)) > 0) {
-        struct uuid id = column_uuid(stmt, 8);
+        struct uuid id = column_uuid(stmt, 9);
         struct log_note note;
 
         sqlite_note_from_row(stmt, 0, &id, &note);
@@ -136,10 +136,10 @@ int sqlite_logs_walk(struct store *base, const struct log_walk *walk, struct err
 
 /* ---- some chains ---- */
 
-static int give_cut(struct sqlite_sql *sql, const struct uuid *id, const struct log_walk *walk,
-                    struct err *err)
+static int give_notes(struct sqlite_sql *sql, const struct uuid *id, const struct log_walk *walk,
+                      struct err *err)
 {
-    sqlite3_stmt *stmt = sql_get(sql, SQL_chain_cut, err);
+    sqlite3_stmt *stmt = sql_get(sql, SQL_chain_notes, err);
     struct log_note note;
     int rc;
 
@@ -163,7 +163,7 @@ int sqlite_chains_read(struct store *base, const struct log_range *ranges, uint3
     for (uint32_t i = 0; i < count && lines < limit; i++) {
         sqlite3_stmt *stmt;
 
-        TRY(give_cut(sql, &ranges[i].execution_id, walk, err));
+        TRY(give_notes(sql, &ranges[i].execution_id, walk, err));
         stmt = sql_get(sql, SQL_chain_lines, err);
         if (!stmt)
             return -(int)err->code;

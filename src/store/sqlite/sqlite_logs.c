@@ -12,7 +12,7 @@ static int no_memory(struct err *err)
 
 /* ---- lines ---- */
 
-/* Eight columns from `from` on; texts are only good until the next step. */
+/* Nine columns from `from` on; texts are only good until the next step. */
 void sqlite_note_from_row(sqlite3_stmt *stmt, int from, const struct uuid *id,
                           struct log_note *note)
 {
@@ -24,6 +24,7 @@ void sqlite_note_from_row(sqlite3_stmt *stmt, int from, const struct uuid *id,
                               .logged_at_us = sqlite3_column_int64(stmt, from + 5),
                               .closed = column_view(stmt, from + 6)};
     note->part.closed = note->closed.len > 0;
+    log_note_from(note, column_view(stmt, from + 8));
     logchain_resume(&note->part.head, id, sqlite3_column_int64(stmt, from),
                     column_view(stmt, from + 1));
     snprintf(note->mac, sizeof note->mac, STR_FMT, STR_ARG(mac));
@@ -93,7 +94,7 @@ static int load_head(struct sqlite_store *store, const struct log_entry *entry,
 static int put_note(struct sqlite_store *store, struct log_note *note, struct err *err)
 {
     const struct log_head *head = &note->part.head;
-    char hex[HASH_HEX_BYTES + 1];
+    char hex[HASH_HEX_BYTES + 1], from[HASH_HEX_BYTES + 1];
     sqlite3_stmt *stmt;
 
     if (log_note_seal(&store->base, note) < 0)
@@ -111,18 +112,22 @@ static int put_note(struct sqlite_store *store, struct log_note *note, struct er
     bind_int(stmt, 7, note->logged_at_us);
     bind_str(stmt, 8, note->closed.data ? note->closed : STR(""));
     bind_str(stmt, 9, str_of(note->mac));
+    bind_str(stmt, 10, log_note_from_hex(note, from));
     return sql_run(&store->sql, stmt, NULL, err);
 }
 
 /* Notes that the chain has come this far; no record says so yet. */
 static int note_head(struct sqlite_store *store, const struct log_head *head,
-                     const struct log_entry *entry, int64_t lines, struct err *err)
+                     const struct log_head *before, const struct log_entry *entry,
+                     struct err *err)
 {
-    struct log_note note = {.part = {.head = *head, .lines = lines},
+    struct log_note note = {.part = log_part_after(before, head),
                             .task_id = entry->task_id,
                             .task_type = entry->task_type,
                             .logged_at_us = entry->logged_at_us};
 
+    if (log_written_add(&store->base, head) < 0)
+        return no_memory(err);
     return put_note(store, &note, err);
 }
 
@@ -183,8 +188,7 @@ int sqlite_logs_insert(struct store *base, struct log_entry *entries, uint32_t c
 {
     struct sqlite_store *store = sqlite_of(base);
     const struct log_entry *newest = NULL; /* that was not dropped */
-    struct log_head head = {.seq = 0};
-    int64_t noted_seq = 0;
+    struct log_head head = {.seq = 0}, before = {.seq = 0};
     bool noted = true;
 
     for (uint32_t i = 0; i < count; i++) {
@@ -193,12 +197,12 @@ int sqlite_logs_insert(struct store *base, struct log_entry *entries, uint32_t c
 
         if (i == 0 || !uuid_eq(&head.execution_id, &entry->execution_id)) {
             TRY(load_head(store, entry, &head, &noted, err));
-            noted_seq = head.seq;
+            before = head;
         }
         TRY(insert_bounded(&store->sql, entry, &head, err));
         newest = entry->seq > 0 ? entry : newest;
-        if (ends && noted && head.seq > noted_seq &&
-            note_head(store, &head, newest, head.seq - noted_seq, err) < 0)
+        if (ends && noted && head.seq > before.seq &&
+            note_head(store, &head, &before, newest, err) < 0)
             return -(int)err->code;
     }
     return 0;
@@ -247,25 +251,26 @@ int sqlite_logs_delete(struct sqlite_store *store, sqlite3_stmt *stmt, int64_t *
 
 /* The notes of an execution come one after the other: the last one stays, the lines are added. */
 static void take_row(struct store *base, sqlite3_stmt *stmt, struct arena *arena,
-                     struct log_note *notes, int64_t *lines, uint32_t *count)
+                     struct log_note *notes, struct log_part *parts, uint32_t *count)
 {
-    struct uuid id = column_uuid(stmt, 8);
+    struct uuid id = column_uuid(stmt, 9);
     struct log_note note;
     uint32_t at;
 
     sqlite_note_from_row(stmt, 0, &id, &note);
     note.closed = STR("");
     if (*count == 0 || !uuid_eq(&notes[*count - 1].part.head.execution_id, &id))
-        lines[(*count)++] = 0;
+        parts[(*count)++] = (struct log_part){.head.execution_id = id};
     at = *count - 1;
-    lines[at] += log_note_lines(base, &note);
+    log_part_add(base, &parts[at], &note);
     note.task_type = keep(arena, note.task_type);
-    note.ended = keep(arena, column_view(stmt, 9));
+    note.ended = keep(arena, column_view(stmt, 10));
     notes[at] = note;
 }
 
 static int heads_take(struct store *base, uint32_t limit, struct arena *arena,
-                      struct log_note **notes, int64_t **lines, uint32_t *count, struct err *err)
+                      struct log_note **notes, struct log_part **parts, uint32_t *count,
+                      struct err *err)
 {
     struct sqlite_sql *sql = &sqlite_of(base)->sql;
     sqlite3_stmt *stmt = sql_get(sql, SQL_heads_first, err);
@@ -273,14 +278,14 @@ static int heads_take(struct store *base, uint32_t limit, struct arena *arena,
 
     *count = 0;
     *notes = arena_alloc_array(arena, limit, sizeof **notes);
-    *lines = arena_alloc_array(arena, limit, sizeof **lines);
+    *parts = arena_alloc_array(arena, limit, sizeof **parts);
     if (!stmt)
         return -(int)err->code;
-    if (!*notes || !*lines)
+    if (!*notes || !*parts)
         return no_memory(err);
     bind_int(stmt, 1, limit);
     while ((rc = sql_step(sql, stmt, err)) > 0)
-        take_row(base, stmt, arena, *notes, *lines, count);
+        take_row(base, stmt, arena, *notes, *parts, count);
     sqlite3_reset(stmt);
     for (uint32_t i = 0; rc >= 0 && i < *count; i++)
         rc = forget_head(sql, SQL_heads_taken, &(*notes)[i].part.head, err);

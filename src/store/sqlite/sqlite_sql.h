@@ -30,7 +30,7 @@
     X(checkpoint_insert) X(checkpoint_seqs)                                                    \
     X(checkpoint_thin) X(log_insert) X(log_last) X(head_note) X(heads_first) X(heads_forget)   \
     X(anchor_last) X(anchor_insert) X(anchors_after) X(walk_heads) X(walk_owner) X(walk_lines) \
-    X(heads_taken) X(chain_cut) X(chain_lines)                                                 \
+    X(heads_taken) X(chain_notes) X(chain_lines)                                                 \
     X(log_executions) X(log_any) X(log_chains) X(log_emptied) X(heads_open)                    \
     X(head_alive) X(anchors_trim) X(log_of_level) X(log_empty) X(log_run) X(log_cut)           \
     X(prune_candidates) X(prune_events) X(prune_opening) X(prune_execution_next)               \

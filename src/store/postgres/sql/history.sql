@@ -140,7 +140,7 @@ WITH RECURSIVE next AS (
         ORDER BY g.execution_id LIMIT 1) later
     WHERE next.nth < $3)
 SELECT n.execution_id, l.seq, l.chain_hash, l.logged_at, h.seq, h.chain_hash, h.lines, h.task_id,
-    h.task_type, h.logged_at, h.closed, h.mac, EXISTS (
+    h.task_type, h.logged_at, h.closed, h.mac, h.from_hash, EXISTS (
     SELECT 1 FROM execution_rows e
     WHERE e.execution = perdura_key(n.execution_id) AND e.id = n.execution_id
         AND e.status IN ('pending', 'running'))

@@ -3,7 +3,7 @@
 -- The newest lines, and the notes of them.
 -- name: logs_last
 SELECT v.execution_id, l.seq, l.chain_hash, l.logged_at, h.seq, h.chain_hash, h.lines, h.task_id,
-    h.task_type, h.logged_at, h.closed, h.mac
+    h.task_type, h.logged_at, h.closed, h.mac, h.from_hash
 FROM unnest($1::uuid[]) AS v (execution_id)
 CROSS JOIN LATERAL (SELECT g.seq, g.chain_hash, g.logged_at FROM execution_logs g
     WHERE g.execution_id = v.execution_id ORDER BY g.seq DESC LIMIT 1) l
@@ -11,7 +11,7 @@ LEFT JOIN log_heads h ON h.execution_id = v.execution_id AND h.seq = l.seq;
 
 -- name: logs_lasts
 SELECT e.id, l.seq, l.chain_hash, l.logged_at, h.seq, h.chain_hash, h.lines, h.task_id,
-    h.task_type, h.logged_at, h.closed, h.mac, v.at
+    h.task_type, h.logged_at, h.closed, h.mac, h.from_hash, v.at
 FROM unnest($1::bigint[]) WITH ORDINALITY AS v (task, at)
 JOIN execution_rows e ON e.task = v.task
 CROSS JOIN LATERAL (SELECT g.seq, g.chain_hash, g.logged_at FROM execution_logs g
@@ -41,9 +41,9 @@ WITH made AS (
     ON CONFLICT (execution_id, seq) DO NOTHING RETURNING 1),
 noted AS (
     INSERT INTO log_heads (execution_id, seq, chain_hash, lines, task_id, task_type, logged_at,
-        closed, mac)
+        closed, mac, from_hash)
     SELECT * FROM unnest($9::uuid[], $10::bigint[], $11::text[], $12::bigint[], $13::uuid[],
-        $14::text[], $15::timestamptz[], $16::text[], $17::text[])
+        $14::text[], $15::timestamptz[], $16::text[], $17::text[], $18::text[])
     ON CONFLICT (execution_id, seq) DO NOTHING)
 SELECT perdura_expect(count(*), cardinality($1), 'execution_logs') FROM made;
 
@@ -64,15 +64,15 @@ WITH oldest AS (
 taken AS (
     DELETE FROM log_heads h USING oldest o WHERE h.execution_id = o.execution_id AND h.closed = ''
     RETURNING h.*, o.ended)
-SELECT execution_id, seq, chain_hash, lines, task_id, task_type, logged_at, closed, mac,
+SELECT execution_id, seq, chain_hash, lines, task_id, task_type, logged_at, closed, mac, from_hash,
     nullif(ended, '')
 FROM taken ORDER BY execution_id, seq;
 
 -- name: heads_put
 INSERT INTO log_heads (execution_id, seq, chain_hash, lines, task_id, task_type, logged_at, closed,
-    mac)
+    mac, from_hash)
 SELECT * FROM unnest($1::uuid[], $2::bigint[], $3::text[], $4::bigint[], $5::uuid[], $6::text[],
-    $7::timestamptz[], $8::text[], $9::text[])
+    $7::timestamptz[], $8::text[], $9::text[], $10::text[])
 ON CONFLICT (execution_id, seq) DO NOTHING;
 
 -- name: heads_forget
@@ -124,7 +124,7 @@ WHERE g.execution_id = v.execution_id AND g.seq = v.seq;
 
 -- name: log_runs
 SELECT v.execution_id, l.seq, l.chain_hash, l.logged_at, h.seq, h.chain_hash, h.lines, h.task_id,
-    h.task_type, h.logged_at, h.closed, h.mac, n.type,
+    h.task_type, h.logged_at, h.closed, h.mac, h.from_hash, n.type,
     e.status IN ('pending', 'running'), s.id
 FROM unnest($1::uuid[]) WITH ORDINALITY AS v (execution_id, at)
 LEFT JOIN LATERAL (SELECT g.seq, g.chain_hash, g.logged_at FROM execution_logs g
@@ -151,7 +151,7 @@ SELECT DISTINCT ON (execution_id) execution_id, seq, chain_hash,
 FROM gone ORDER BY execution_id, seq DESC;
 
 -- name: walk_heads
-SELECT execution_id, seq, chain_hash, lines, task_id, task_type, logged_at, closed, mac
+SELECT execution_id, seq, chain_hash, lines, task_id, task_type, logged_at, closed, mac, from_hash
 FROM log_heads
 WHERE (execution_id, seq) > (coalesce($1, '00000000-0000-0000-0000-000000000000'), $2)
 ORDER BY execution_id, seq LIMIT $3;
@@ -179,9 +179,14 @@ SELECT l.execution_id, l.seq, l.log_level, l.message, l.context, l.logged_at, l.
     o.agree
 FROM lines l LEFT JOIN owners o USING (execution_id) ORDER BY l.execution_id, l.seq;
 
--- name: chain_cuts
-SELECT execution_id, seq, chain_hash, lines, task_id, task_type, logged_at, closed, mac
-FROM log_heads WHERE execution_id = ANY ($1::uuid[]) AND closed = 'cut' ORDER BY execution_id, seq;
+-- Until this transaction ends no record takes these notes. One that is being written puts others in
+-- their place, which only a later statement sees.
+-- name: chain_notes_lock
+SELECT 1 FROM log_heads WHERE execution_id = ANY ($1::uuid[]) ORDER BY execution_id, seq FOR UPDATE;
+
+-- name: chain_notes
+SELECT execution_id, seq, chain_hash, lines, task_id, task_type, logged_at, closed, mac, from_hash
+FROM log_heads WHERE execution_id = ANY ($1::uuid[]) ORDER BY execution_id, seq;
 
 -- As walk_lines, of some executions up to the line that each goes to.
 -- name: chain_lines

@@ -3,7 +3,7 @@
 -- The newest line, and the note of it.
 -- name: log_last
 SELECT g.seq, g.chain_hash, g.logged_at, h.seq, h.chain_hash, h.lines, h.task_id, h.task_type,
-    h.logged_at, h.closed, h.mac
+    h.logged_at, h.closed, h.mac, h.from_hash
 FROM (SELECT seq, chain_hash, logged_at FROM execution_logs WHERE execution_id = ?1
     ORDER BY seq DESC LIMIT 1) g
 LEFT JOIN log_heads h ON h.execution_id = ?1 AND h.seq = g.seq;
@@ -30,14 +30,14 @@ VALUES (?1, ?2, ?3, ?4, ?5, ?6, ?7, ?8);
 -- Where there is one already, somebody removed lines behind our back: it stays as the proof.
 -- name: head_note
 INSERT OR IGNORE INTO log_heads (execution_id, seq, chain_hash, lines, task_id, task_type, logged_at,
-    closed, mac)
-VALUES (?1, ?2, ?3, ?4, ?5, ?6, ?7, ?8, ?9);
+    closed, mac, from_hash)
+VALUES (?1, ?2, ?3, ?4, ?5, ?6, ?7, ?8, ?9, ?10);
 
 -- Not closed is what is empty, of whatever class: x'' differs from ''. Every note is looked at: only
 -- some may be by the key.
 -- name: heads_first
 SELECT h.seq, h.chain_hash, h.lines, h.task_id, h.task_type, h.logged_at, h.closed, h.mac,
-    h.execution_id, o.ended
+    h.from_hash, h.execution_id, o.ended
 FROM (SELECT h.execution_id AS id, CASE WHEN e.status IS NULL THEN 'removed'
         WHEN e.status NOT IN ('pending', 'running') THEN e.status END AS ended
     FROM log_heads h LEFT JOIN execution_rows e
@@ -95,7 +95,7 @@ DELETE FROM execution_logs WHERE execution_id = ?1 AND seq <= ?2
 RETURNING execution_id, seq, chain_hash, logged_at;
 
 -- name: walk_heads
-SELECT seq, chain_hash, lines, task_id, task_type, logged_at, closed, mac, execution_id
+SELECT seq, chain_hash, lines, task_id, task_type, logged_at, closed, mac, from_hash, execution_id
 FROM log_heads ORDER BY execution_id, seq;
 
 -- The correlation id by the rows that readers come by.
@@ -110,9 +110,9 @@ WHERE e.execution = task_key(?1) AND e.id = ?1;
 SELECT execution_id, seq, log_level, message, context, logged_at, chain_hash, removed_hash, id
 FROM execution_logs ORDER BY execution_id, seq;
 
--- name: chain_cut
-SELECT seq, chain_hash, lines, task_id, task_type, logged_at, closed, mac
-FROM log_heads WHERE execution_id = ?1 AND closed = 'cut';
+-- name: chain_notes
+SELECT seq, chain_hash, lines, task_id, task_type, logged_at, closed, mac, from_hash
+FROM log_heads WHERE execution_id = ?1 ORDER BY seq;
 
 -- name: chain_lines
 SELECT execution_id, seq, log_level, message, context, logged_at, chain_hash, removed_hash, id

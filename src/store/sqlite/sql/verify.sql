@@ -305,6 +305,7 @@ FROM log_heads WHERE typeof(execution_id) <> 'blob' OR typeof(seq) <> 'integer'
     OR typeof(chain_hash) <> 'text' OR typeof(lines) <> 'integer' OR typeof(closed) <> 'text'
     OR typeof(task_id) NOT IN ('blob', 'null') OR typeof(task_type) NOT IN ('text', 'null')
     OR typeof(logged_at) NOT IN ('integer', 'null') OR typeof(mac) <> 'text'
+    OR typeof(from_hash) NOT IN ('text', 'null')
 UNION ALL
 SELECT 'log_anchors: record ' || serial || ' has a value of another class than its column'
 FROM log_anchors WHERE typeof(record) <> 'text' OR typeof(record_hash) <> 'text'

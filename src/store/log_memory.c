@@ -1,0 +1,184 @@
+/* A map of heads by execution, behind a mutex. It stays small: a record every few seconds empties
+ * it. Any thread; nothing here waits for more than the mutex. */
+#include "store/log_memory.h"
+
+#include <pthread.h>
+#include <stdlib.h>
+
+#define ENTRIES_MAX 100000
+
+struct entry {
+    struct log_head head;
+    uint64_t known; /* the commit by which it is */
+    bool is_signed; /* and kept all the same */
+};
+
+struct log_memory {
+    pthread_mutex_t mutex;
+    struct map by_id;
+    uint64_t commits;
+};
+
+static struct str id_key(const struct uuid *id)
+{
+    return str_span((const char *)id->bytes, sizeof id->bytes);
+}
+
+struct log_memory *log_memory_new(void)
+{
+    struct log_memory *memory = calloc(1, sizeof *memory);
+
+    if (memory)
+        pthread_mutex_init(&memory->mutex, NULL);
+    return memory;
+}
+
+void log_memory_free(struct log_memory *memory)
+{
+    struct entry *entry;
+    uint32_t cursor = 0;
+
+    if (!memory)
+        return;
+    while ((entry = map_next(&memory->by_id, &cursor)) != NULL)
+        free(entry);
+    map_deinit(&memory->by_id);
+    pthread_mutex_destroy(&memory->mutex);
+    free(memory);
+}
+
+uint64_t log_memory_now(struct log_memory *memory)
+{
+    uint64_t now;
+
+    pthread_mutex_lock(&memory->mutex);
+    now = memory->commits;
+    pthread_mutex_unlock(&memory->mutex);
+    return now;
+}
+
+static void forget(struct log_memory *memory, struct entry *entry)
+{
+    map_remove(&memory->by_id, id_key(&entry->head.execution_id));
+    free(entry);
+}
+
+static void remember(struct log_memory *memory, const struct log_head *head)
+{
+    struct entry *entry = map_get(&memory->by_id, id_key(&head->execution_id));
+
+    if (!entry && map_count(&memory->by_id) < ENTRIES_MAX && (entry = calloc(1, sizeof *entry))) {
+        entry->head.execution_id = head->execution_id;
+        if (map_put(&memory->by_id, id_key(&entry->head.execution_id), entry) < 0) {
+            free(entry);
+            entry = NULL;
+        }
+    }
+    if (!entry || entry->head.seq > head->seq)
+        return;
+    entry->head = *head;
+    entry->known = memory->commits;
+    entry->is_signed = false;
+}
+
+void log_memory_commit(struct log_memory *memory, const struct log_cuts *written,
+                       const struct log_cuts *cuts, uint32_t cuts_count)
+{
+    pthread_mutex_lock(&memory->mutex);
+    memory->commits++;
+    for (uint32_t i = 0; i < written->count; i++)
+        remember(memory, &written->items[i].head);
+    for (uint32_t i = 0; i < cuts_count; i++)
+        for (uint32_t at = 0; at < cuts[i].count; at++) {
+            const struct log_head *cut = &cuts[i].items[at].head;
+            struct entry *entry = map_get(&memory->by_id, id_key(&cut->execution_id));
+
+            if (entry && entry->head.seq <= cut->seq)
+                forget(memory, entry);
+        }
+    pthread_mutex_unlock(&memory->mutex);
+}
+
+static bool same_hash(const struct log_head *head, struct str chain_hash)
+{
+    char hex[HASH_HEX_BYTES + 1];
+
+    hash_hex(head->hash, sizeof head->hash, hex);
+    return str_is(chain_hash, hex);
+}
+
+bool log_memory_fits(struct log_memory *memory, uint64_t now, const struct log_last *last)
+{
+    const struct entry *entry;
+    bool fits = true;
+
+    pthread_mutex_lock(&memory->mutex);
+    entry = map_get(&memory->by_id, id_key(&last->execution_id));
+    if (entry && entry->known <= now)
+        fits = entry->head.seq < last->seq ||
+               (entry->head.seq == last->seq && same_hash(&entry->head, last->chain_hash));
+    pthread_mutex_unlock(&memory->mutex);
+    return fits;
+}
+
+static bool is_named(const struct entry *entry, const struct log_part *const *named,
+                     const uint32_t *named_counts, uint32_t lists)
+{
+    for (uint32_t i = 0; i < lists; i++)
+        for (uint32_t low = 0, high = named_counts[i]; low < high;) { /* they are in order */
+            uint32_t middle = low + (high - low) / 2;
+            const struct log_head *head = &named[i][middle].head;
+            int order = memcmp(head->execution_id.bytes, entry->head.execution_id.bytes,
+                               sizeof(struct uuid));
+
+            if (order == 0)
+                return head->seq > entry->head.seq ||
+                       (head->seq == entry->head.seq &&
+                        memcmp(head->hash, entry->head.hash, HASH_BYTES) == 0);
+            if (order < 0)
+                low = middle + 1;
+            else
+                high = middle;
+        }
+    return false;
+}
+
+int log_memory_list(struct log_memory *memory, uint64_t now, const struct log_part *const *named,
+                    const uint32_t *named_counts, uint32_t lists, struct log_cuts *out)
+{
+    const struct entry *entry;
+    uint32_t cursor = 0;
+    int rc = 0;
+
+    pthread_mutex_lock(&memory->mutex);
+    while (rc == 0 && (entry = map_next(&memory->by_id, &cursor)) != NULL) {
+        char hex[HASH_HEX_BYTES + 1];
+
+        if (entry->is_signed || entry->known > now || is_named(entry, named, named_counts, lists))
+            continue;
+        hash_hex(entry->head.hash, HASH_BYTES, hex);
+        rc = log_cuts_add(out, &entry->head.execution_id, entry->head.seq, str_of(hex), 0, 0);
+        if (rc == 0)
+            out->items[out->count - 1].written = true;
+    }
+    pthread_mutex_unlock(&memory->mutex);
+    return rc;
+}
+
+void log_memory_signed(struct log_memory *memory, uint64_t now, const struct log_cuts *listed,
+                       bool stays)
+{
+    struct entry *entry;
+    uint32_t cursor = 0;
+
+    pthread_mutex_lock(&memory->mutex);
+    for (uint32_t i = 0; stays && i < listed->count; i++) {
+        entry = map_get(&memory->by_id, id_key(&listed->items[i].head.execution_id));
+        if (entry)
+            entry->is_signed = true;
+    }
+    while ((entry = map_next(&memory->by_id, &cursor)) != NULL)
+        if (entry->known <= now && !entry->is_signed)
+            forget(memory, entry);
+    pthread_mutex_unlock(&memory->mutex);
+}
