@@ -10,6 +10,7 @@
 struct queue_wait {
     struct str queue;
     struct str type;
+    struct uuid category_id; /* nil = none */
     int64_t since_us;
 };
 
@@ -30,7 +31,7 @@ struct measure_verbs {
     /* Of all runs together, since then. */
     int (*read_hours)(struct store_reader *reader, int64_t since_us, struct arena *arena,
                       struct execution_hour **hours, uint32_t *count, struct err *err);
-    /* Of each queue and type of which tasks are ready: since when the first in line waits. Parked
+    /* Of each queue, type and category of which tasks are ready: since when the first in line waits. Parked
      * ones do not count. */
     int (*read_waits)(struct store_reader *reader, struct arena *arena, struct queue_wait **waits,
                       uint32_t *count, struct err *err);

@@ -63,6 +63,8 @@ struct ready_want {
     uint32_t types_count;
     const struct str *types_not; /* and none of these, which are exact */
     uint32_t types_not_count;
+    const struct uuid *categories; /* NULL = all; the nil id is what has no category */
+    uint32_t categories_count;
     uint32_t max;
     bool unlimited; /* admit takes every one of them */
     bool *more; /* out, may be NULL: set when so many were parked that the rest is for later */
@@ -70,6 +72,14 @@ struct ready_want {
                         const struct uuid *category_id);
     void *ctx;
 };
+
+static inline bool ready_wants_category(const struct ready_want *want, const struct uuid *id)
+{
+    for (uint32_t i = 0; i < want->categories_count; i++)
+        if (uuid_eq(&want->categories[i], id))
+            return true;
+    return !want->categories;
+}
 
 struct dependent {
     struct uuid task_id;
