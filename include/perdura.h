@@ -379,6 +379,9 @@ struct pd_worker_options {
     const char *const *types;   /* consumers: what to claim; default all. Workers claim what they
                                    have handlers for */
     size_t types_count;
+    const char *const *categories; /* only tasks of these; default all. Tasks without a category are
+                                      in "general" */
+    size_t categories_count;
 };
 #define PD_WORKER_OPTIONS_INIT PD_INIT(pd_worker_options)
 

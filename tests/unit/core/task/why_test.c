@@ -24,7 +24,8 @@ struct row {
     const char *words; /* of the sentence, separated by | */
 };
 
-#define A_WORKER .workers.live = 1, .workers.of_queue = 1, .workers.of_type = 1
+#define A_WORKER .workers.live = 1, .workers.of_queue = 1, .workers.of_type = 1, \
+                 .workers.of_category = 1
 
 static const struct row rows[] = {
     /* ended */
