@@ -208,6 +208,7 @@ struct pd_task_spec {
     const char *traceparent;     /* W3C trace context it is part of; children inherit it */
     const char *tracestate;
     const char *note;            /* for people, who may change it: pd_update */
+    const char *category;        /* its name; gives what is not set here, and chooses workers */
 };
 #define PD_TASK_SPEC_INIT PD_INIT(pd_task_spec)
 

@@ -31,8 +31,8 @@ struct measure_verbs {
     /* Of all runs together, since then. */
     int (*read_hours)(struct store_reader *reader, int64_t since_us, struct arena *arena,
                       struct execution_hour **hours, uint32_t *count, struct err *err);
-    /* Of each queue, type and category of which tasks are ready: since when the first in line waits. Parked
-     * ones do not count. */
+    /* Of each queue, type and category of which tasks are ready: since when the first in line
+     * waits. Parked ones do not count. */
     int (*read_waits)(struct store_reader *reader, struct arena *arena, struct queue_wait **waits,
                       uint32_t *count, struct err *err);
     /* Of all queues that have tasks. */

@@ -427,8 +427,8 @@ static void tell_other_categories(struct pen *pen)
         buf_format(&pen->text, "The category of the task was deleted, and no live worker takes all "
                    "categories in queue \"" STR_FMT "\"", STR_ARG(spec->queue));
     buf_format(&pen->text, " (%u worker%s a handler for the type '" STR_FMT
-               "', for other categories)", workers->of_type, workers->of_type == 1 ? " has" : "s have",
-               STR_ARG(spec->type));
+               "', for other categories)", workers->of_type,
+               workers->of_type == 1 ? " has" : "s have", STR_ARG(spec->type));
     note_text(pen, "category", workers->category);
     note_int(pen, "workers_of_type", workers->of_type);
 }

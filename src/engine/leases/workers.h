@@ -1,5 +1,5 @@
-/* Live workers and their leases (workers.c, worker_categories.c, heartbeats.c), and what the sweep remembers of them
- * (sweep.c). Belongs to the thread that has the turn (inbox.c). */
+/* Live workers and their leases (workers.c, worker_categories.c, heartbeats.c), and what the sweep
+ * remembers of them (sweep.c). Belongs to the thread that has the turn (inbox.c). */
 #ifndef ENGINE_LEASES_WORKERS_H
 #define ENGINE_LEASES_WORKERS_H
 
@@ -65,8 +65,8 @@ int workers_register(struct batch *batch, struct request *base);
 int workers_heartbeat(struct batch *batch, struct request *base);
 int workers_leave(struct batch *batch, struct request *base);
 bool workers_serve(const struct worker_state *worker, struct str queue);
-/* Does it take tasks of this category (nil: without one, which are in `general`)? Names are looked up
- * when they are needed: a category may be made, or get another name, while the worker lives. */
+/* Does it take tasks of this category (nil: without one, which are in `general`)? Names are looked
+ * up when they are needed: a category may be made, or renamed, while the worker lives. */
 bool workers_take_category(struct batch *batch, const struct worker_state *worker,
                            const struct uuid *category_id);
 /* The ids of its categories, as far as they are there now; NULL = it takes all. */

@@ -1,6 +1,7 @@
-/* Lanes: a queue, a type and a category under one number, known in memory once seen. They are never removed, so
- * what memory knows stays true; a lane that another node made is looked up when its number comes
- * along. And the counts per lane and status: this transaction's differences, added as rows. */
+/* Lanes: a queue, a type and a category under one number, known in memory once seen. They are never
+ * removed, so what memory knows stays true; a lane that another node made is looked up when its
+ * number comes along. And the counts per lane and status: this transaction's differences, added as
+ * rows. */
 #include "base/clock.h"
 #include "store/postgres/pg_int.h"
 #include "store/postgres/pg_keeper.h"

@@ -1,6 +1,6 @@
-/* The ready lines in memory: for every lane (namespace, queue, type, category) a bounded window of its
- * first pending tasks, refilled from the index, and the counts per status. The window saves the claim a
- * query; the index stays the truth, and after a rollback everything here is read anew.
+/* The ready lines in memory: for every lane (namespace, queue, type, category) a bounded window of
+ * its first pending tasks, refilled from the index, and the counts per status. The window saves the
+ * claim a query; the index stays the truth, and after a rollback everything here is read anew.
  *
  * Every ready task of a lane at or before its `boundary` is in the window, every later one is in
  * the index only. Writer's thread only. */
