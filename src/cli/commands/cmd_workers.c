@@ -10,7 +10,7 @@ static const struct view_column columns[] = {
     {"SLOTS", "/pool_size", VIEW_NUMBER},
     {"QUEUES", "/queues", VIEW_LIST | VIEW_SPARE(1)},
     {"TYPES", "/types", VIEW_PATTERNS | VIEW_SPARE(2)},
-    {"CATEGORIES", "/categories", VIEW_PATTERNS | VIEW_SPARE(2)},
+    {"CATEGORIES", "/categories", VIEW_LIST | VIEW_SPARE(2)},
     {"UNKNOWN", "/unknown_categories", VIEW_LIST | VIEW_SPARE(8)},
     {"HEARD", "/last_heartbeat", VIEW_AGE | VIEW_SPARE(4)},
     {"UP", "/started_at", VIEW_AGE | VIEW_SPARE(6)},
