@@ -220,6 +220,10 @@ int categories_get(struct batch *batch, const struct uuid *id, struct category_s
         return 0;
     TRY(ensure(batch, err));
     *state = map_get(&batch->engine->plans.catalog.ids, uuid_bytes(id));
+    if (*state || !batch->store->shared)
+        return 0;
+    TRY(catalog_look(batch, err)); /* as in categories_find; at most once in a batch */
+    *state = map_get(&batch->engine->plans.catalog.ids, uuid_bytes(id));
     return 0;
 }
 
