@@ -13,7 +13,7 @@
  * WHERE is a file, http://HOST:PORT or postgres://...; there every process is a node (programs are
  * clients of a server there: this one opens the engine itself, to measure it without one). With
  * `--filled 1` a drain finds its tasks there and makes none. With `--type T` tasks are of that type,
- * and consumers claim no other. Without --concurrency and --batch the library's defaults hold. Times
+ * and consumers claim no other; `--category C` does the same with a category. Without --concurrency and --batch the library's defaults hold. Times
  * are of CLOCK_MONOTONIC, taken before the enqueue call and at the handler's first line; begin and
  * end are printed, so that several processes can be measured together. A drain counts until the
  * worker has stopped: everything is reported and durable. */
@@ -50,6 +50,7 @@ struct options {
     unsigned rate;
     unsigned filled;
     const char *type;
+    const char *category;
 };
 
 struct bench {
@@ -100,7 +101,9 @@ static void fill(struct bench *bench)
 
     for (unsigned i = 0; i < ENQUEUE_BATCH; i++)
         specs[i] = (struct pd_task_spec){.size = sizeof(struct pd_task_spec),
-                                         .type = type_of(bench), .payload = PAYLOAD};
+                                         .type = type_of(bench), .payload = PAYLOAD,
+                                         .queue = "default",
+                                         .category = bench->options->category};
     for (unsigned done = 0; done < tasks;) {
         unsigned count = tasks - done < ENQUEUE_BATCH ? tasks - done : ENQUEUE_BATCH;
 
@@ -207,7 +210,9 @@ static struct pd_worker *start_worker(struct bench *bench, const char *type, pd_
 {
     struct pd_worker_options options = {.size = sizeof(struct pd_worker_options),
                                         .concurrency = bench->options->concurrency,
-                                        .batch = bench->options->batch};
+                                        .batch = bench->options->batch,
+                                        .categories = &bench->options->category,
+                                        .categories_count = bench->options->category ? 1 : 0};
     struct pd_worker *worker;
 
     check(bench, pd_worker_new(bench->pd, &options, &worker), "worker");
@@ -280,7 +285,9 @@ static void *consume_thread(void *ctx)
     struct pd_report *reports = calloc(batch, sizeof *reports);
     struct pd_worker_options options = {.size = sizeof(struct pd_worker_options),
                                         .types = &bench->options->type,
-                                        .types_count = bench->options->type ? 1 : 0};
+                                        .types_count = bench->options->type ? 1 : 0,
+                                        .categories = &bench->options->category,
+                                        .categories_count = bench->options->category ? 1 : 0};
     struct pd_consumer *consumer;
 
     check(bench, pd_consumer_open(bench->pd, &options, &consumer), "consumer");
@@ -324,7 +331,9 @@ static void *enqueue_thread(void *ctx)
 {
     struct bench *bench = ctx;
     const struct pd_task_spec one = {.size = sizeof(struct pd_task_spec),
-                                     .type = type_of(bench), .payload = PAYLOAD};
+                                     .type = type_of(bench), .payload = PAYLOAD,
+                                         .queue = "default",
+                                         .category = bench->options->category};
     unsigned batch = bench->options->batch ? bench->options->batch : 1;
     struct pd_task_spec *specs = calloc(batch, sizeof *specs);
 
@@ -380,7 +389,9 @@ static void offer(struct bench *bench)
 
     for (unsigned i = 0; specs && i < batch; i++)
         specs[i] = (struct pd_task_spec){.size = sizeof(struct pd_task_spec),
-                                         .type = "clock", .payload = payload};
+                                         .type = "clock", .payload = payload,
+                                         .queue = "default",
+                                         .category = bench->options->category};
     for (unsigned done = 0; specs && done < bench->options->tasks; done += batch) {
         unsigned left = bench->options->tasks - done;
         struct timespec at = {.tv_sec = next_ns / 1000000000, .tv_nsec = next_ns % 1000000000};
@@ -449,7 +460,8 @@ static void read_options(int argc, char **argv, struct options *options)
     *options = (struct options){.tasks = 1000, .rate = 100};
     if (argc < 3) {
         fprintf(stderr, "usage: lib_load drain|consume|enqueue|latency|listen|offer WHERE "
-                        "[--tasks N] [--concurrency N] [--batch N] [--rate N] [--type T]\n");
+                        "[--tasks N] [--concurrency N] [--batch N] [--rate N] [--type T] "
+                        "[--category C]\n");
         exit(2);
     }
     options->mode = argv[1];
@@ -467,6 +479,8 @@ static void read_options(int argc, char **argv, struct options *options)
             options->filled = number(value, 1);
         else if (strcmp(argv[i], "--type") == 0)
             options->type = value;
+        else if (strcmp(argv[i], "--category") == 0)
+            options->category = value;
         else
             options->rate = number(value, 1000000);
     }

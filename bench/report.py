@@ -176,11 +176,17 @@ def unserved(results):
     costs = (("batch_100_cost", "batches of 100", 1), ("one_by_one_cost", "one by one", 1),
              ("worker_cost", "worker with defaults", 1))
     rows = []
-    for kind, store, cost in (("sqlite", "SQLite", "processor µs per task"),
-                              ("postgres", "PostgreSQL", "pages looked at per task")):
+    by_category = row.get("category", {})
+    for beside, kind, store, cost in (
+            (row, "sqlite", "SQLite", "processor µs per task"),
+            (row, "postgres", "PostgreSQL", "pages looked at per task"),
+            (by_category, "sqlite", "SQLite, categories", "processor µs per task"),
+            (by_category, "postgres", "PostgreSQL, categories", "pages looked at per task")):
+        if kind not in beside:
+            continue
         lines = [*names, *((key, f"{cost}, {name}", digits) for key, name, digits in costs)]
-        rows += [[store, name, number(row[kind][key + "_alone"], digits),
-                  number(row[kind][key + "_beside"], digits), number(row[kind][key + "_ratio"], 2)]
+        rows += [[store, name, number(beside[kind][key + "_alone"], digits),
+                  number(beside[kind][key + "_beside"], digits), number(beside[kind][key + "_ratio"], 2)]
                  for key, name, digits in lines]
     backlog = number(row["sqlite"]["backlog"])
     return (table(["store", "what", "alone", f"beside {backlog}", "ratio"], rows) + "\n" +

@@ -1,6 +1,6 @@
 """Do claims cost more beside tasks that no worker serves? Two stores of one kind, measured in turns:
-one without a backlog, one with 1,000,000 tasks of another type that wait in the same queue, before all
-that come. Each turn measures on both: claim and complete in batches of 100 and one by one, a worker with
+one without a backlog, one with 1,000,000 tasks that wait in the same queue, before all that come: of
+another type, and then the same again with workers by category and a backlog of another category. Each turn measures on both: claim and complete in batches of 100 and one by one, a worker with
 the library's defaults, and the time from an enqueue to the handler. The ratios compare turn by turn.
 Beside the rates, which other load on the machine disturbs, is what it does not: processor time of the
 process on SQLite, which does everything there, and pages the database looked at on PostgreSQL. Not run
@@ -24,10 +24,16 @@ STEPS = {"batch_100": ("consume", {"tasks": 10000, "batch": 100}, "per_second"),
          "start": ("latency", {"tasks": 300, "rate": 100}, "p50_ms")}
 
 
-def fill(build, where, tasks, say):
+# What the backlog has, and what is measured has. Both categories are in every new store.
+KINDS = {"type": ({"type": "unserved"}, {"type": SERVED}),
+         "category": ({"type": SERVED, "category": "reports"},
+                      {"type": SERVED, "category": "general"})}
+
+
+def fill(build, where, tasks, kind, say):
     for done in range(0, tasks, CHUNK):
         own.lib(build, "enqueue", where, tasks=min(CHUNK, tasks - done), batch=1000,
-                concurrency=4, type="unserved")
+                concurrency=4, **KINDS[kind][0])
         say(f"{min(done + CHUNK, tasks):,} tasks wait that no worker serves")
 
 
@@ -71,28 +77,30 @@ class Node:
         return (self.before - before - self.idle) / tasks
 
 
-def measure_step(build, store, name):
+def measure_step(build, store, name, kind):
     """The figure, and what a task cost."""
     mode, options, figure = STEPS[name]
     tasks = options["tasks"]
+    chosen = KINDS[kind][1]
     with store.open() as where:
         if mode == "consume":
-            own.lib(build, "enqueue", where, tasks=tasks, batch=1000, type=SERVED)
+            own.lib(build, "enqueue", where, tasks=tasks, batch=1000, **chosen)
             options = {**options, "filled": 1}
-        if mode != "latency":
-            options = {**options, "type": SERVED}
+        options = {**options, **chosen}
+        if mode == "latency":
+            del options["type"]
         measured = own.lib(build, mode, where, **options)
     return measured[figure], store.cost(measured, tasks)
 
 
-def compare(build, stores, backlog, say):
+def compare(build, stores, backlog, measured, say):
     """stores: where to measure {alone, beside}."""
-    turns = {f"{name}{kind}": {where: [] for where in stores}
-             for name in STEPS for kind in ("", "_cost")}
+    turns = {f"{name}{part}": {where: [] for where in stores}
+             for name in STEPS for part in ("", "_cost")}
     for turn in range(TURNS + 1):  # the first fills caches and does not count
         for name in STEPS:
             for where in stores if turn % 2 else reversed(stores):
-                value, cost = measure_step(build, stores[where], name)
+                value, cost = measure_step(build, stores[where], name, measured)
                 say(f"turn {turn} of {TURNS}, {name}, {where}: {value:,.2f}, "
                     f"a task costs {cost or 0:,.2f}")
                 if turn:
@@ -108,34 +116,35 @@ def compare(build, stores, backlog, say):
     return row
 
 
-def measure_sqlite(build, say, quick=False):
+def measure_sqlite(build, kind, say, quick=False):
     backlog = BACKLOG // (50 if quick else 1)
 
     def tell(text):
-        say(f"unserved, SQLite: {text}")
+        say(f"unserved {kind}, SQLite: {text}")
 
     with own.store_file(build) as alone, own.store_file(build) as beside:
-        fill(build, beside, backlog, tell)
-        return compare(build, {"alone": File(alone), "beside": File(beside)}, backlog, tell)
+        fill(build, beside, backlog, kind, tell)
+        return compare(build, {"alone": File(alone), "beside": File(beside)}, backlog, kind, tell)
 
 
-def measure_postgres(build, say, quick=False):
+def measure_postgres(build, kind, say, quick=False):
     backlog = BACKLOG // (50 if quick else 1)
 
     def tell(text):
-        say(f"unserved, PostgreSQL: {text}")
+        say(f"unserved {kind}, PostgreSQL: {text}")
 
     with peers.Postgres(build) as server, contextlib.ExitStack() as stack:
         databases = {name: stack.enter_context(own_pg.Database(server))
                      for name in ("alone", "beside")}
         with own.Server(build, store=databases["beside"].url) as node:
-            fill(build, node.url, backlog, tell)
+            fill(build, node.url, backlog, kind, tell)
         if not quick:
             growth_pg.settle(server.url, tell)
         stores = {name: Node(build, database) for name, database in databases.items()}
-        return {**compare(build, stores, backlog, tell), "server": server.describe()}
+        return {**compare(build, stores, backlog, kind, tell), "server": server.describe()}
 
 
 def measure(build, say, quick=False):
-    return {"sqlite": measure_sqlite(build, say, quick),
-            "postgres": measure_postgres(build, say, quick)}
+    measured = {kind: {"sqlite": measure_sqlite(build, kind, say, quick),
+                       "postgres": measure_postgres(build, kind, say, quick)} for kind in KINDS}
+    return {**measured["type"], "category": measured["category"]}

@@ -208,6 +208,7 @@ struct pd_task_spec {
     const char *traceparent;     /* W3C trace context it is part of; children inherit it */
     const char *tracestate;
     const char *note;            /* for people, who may change it: pd_update */
+    const char *category;        /* its name; gives what is not set here, and chooses workers */
 };
 #define PD_TASK_SPEC_INIT PD_INIT(pd_task_spec)
 
@@ -379,6 +380,9 @@ struct pd_worker_options {
     const char *const *types;   /* consumers: what to claim; default all. Workers claim what they
                                    have handlers for */
     size_t types_count;
+    const char *const *categories; /* only tasks of these; default all. Tasks without a category are
+                                      in "general" */
+    size_t categories_count;
 };
 #define PD_WORKER_OPTIONS_INIT PD_INIT(pd_worker_options)
 

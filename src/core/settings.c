@@ -18,7 +18,7 @@ void settings_init(struct settings *settings)
                  {SETTINGS_KEEP, &settings->retention.executions_ms},
                  {SETTINGS_KEEP, &settings->retention.logs_ms}};
 
-    *settings = (struct settings){.workers = -1, .worker_timeout_ms = -1};
+    *settings = (struct settings){.pool.slots = -1, .worker_timeout_ms = -1};
     for (size_t i = 0; i < sizeof times / sizeof *times; i++)
         ASSERT(str_to_duration_ms(str_of(times[i].text), times[i].ms));
 }

@@ -150,12 +150,19 @@ struct access_settings {
     uint32_t hosts_count;
 };
 
+/* The workers of a configuration. */
+struct pool_settings {
+    int64_t slots;                /* of the node's own; -1 = 4 where handlers are configured */
+    const struct str *categories; /* count 0 = tasks of all categories */
+    uint32_t categories_count;
+};
+
 struct settings {
     struct str store;
     struct str listen;
     struct access_settings access;
     struct tls_settings tls;
-    int64_t workers;                /* in-process slots; -1 = 4 where handlers are configured */
+    struct pool_settings pool;
     int64_t lease_ms;
     int64_t leader_lease_ms;
     int64_t worker_timeout_ms;      /* WORKER_TIMEOUT; -1 = 2 leases */

@@ -154,13 +154,14 @@ struct register_request {
     uint32_t queues_count;
     const struct str *types; /* NULL = any, an empty list = none */
     uint32_t types_count;
-    const struct str *categories;
+    const struct str *categories; /* count 0 = any */
     uint32_t categories_count;
     int64_t pid;            /* of the worker, for an id that is made here; 0 = unknown */
     bool in_process;          /* dies with this process: its tasks are lost at the next start */
     struct str id;            /* out */
     int64_t heartbeat_ms;     /* out */
     int64_t lease_ms;         /* out */
+    struct str unknown_categories; /* out: a JSON array of those that are not there; or absent */
 };
 
 struct heartbeat_request {
@@ -186,6 +187,7 @@ struct leave_request {
 struct worker_view {
     struct worker_row row;
     const char *status; /* idle, working, error, offline */
+    struct str unknown_categories; /* a JSON array of those that are not there; or absent */
     struct held_view {
         struct uuid task_id;
         int64_t started_at_us; /* 0 = claimed, not started */
@@ -200,13 +202,24 @@ struct workers_request {
     uint32_t count;
 };
 
+/* What workers with categories take of a queue. */
+struct queue_offer {
+    struct queue_offer *next;
+    const struct str *types; /* NULL = any */
+    uint32_t types_count;
+    const struct uuid *categories; /* the nil id is what has none */
+    uint32_t categories_count;
+};
+
 struct queue_view {
     struct queue_row row;
     int64_t counts[STATUS_COUNT];
     bool served; /* stats only, so the next: a live worker registered for it, ... */
     bool takes_any;            /* ... one without types, or with too many to list, ... */
-    const struct str *types;   /* ... and what the others registered */
+    const struct str *types;   /* ... what the others registered, ... */
     uint32_t types_count, types_cap;
+    struct queue_offer *offers; /* ... and all of those with categories */
+    uint32_t offers_count;
 };
 
 struct queues_request {

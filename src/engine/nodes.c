@@ -11,6 +11,7 @@
 #include "engine/leases/workers.h"
 #include "engine/limits/limits.h"
 #include "engine/plans/categories.h"
+#include "engine/tasks/claim.h"
 #include "engine/tasks/wake.h"
 
 #define HINT_BYTES_MAX 4096
@@ -108,12 +109,16 @@ static int renew_worker(struct batch *batch, struct str id, struct err *err)
     return worker ? workers_renew(batch, worker, err) : 0;
 }
 
-/* It was changed: what is planned may come earlier now. */
-static void look_at_catalog(struct engine *engine)
+/* It was changed: what is planned may come earlier now, and claims may have other categories. */
+static void look_at_catalog(struct batch *batch)
 {
+    struct engine *engine = batch->engine;
+
     catalog_doubt(engine);
-    if (is_main(engine) && catalog_here(engine))
-        chore_soon(engine, CHORE_FIRE, 0);
+    if (!is_main(engine) || !catalog_here(engine))
+        return;
+    chore_soon(engine, CHORE_FIRE, 0);
+    claim_heat_categories(batch);
 }
 
 /* The leader processes them, or the thread that asks validators there. */
@@ -138,7 +143,7 @@ static int follow_hint(struct batch *batch, struct str name, struct err *err)
     else if (str_eq(name, rules_word))
         engine->nodes.reload_queues = true;
     else if (str_eq(name, catalog_word))
-        look_at_catalog(engine);
+        look_at_catalog(batch);
     else if (str_eq(name, recovery_word))
         look_at_recoveries(engine);
     else if (state)
@@ -173,7 +178,7 @@ static int take_hints(struct batch *batch, struct err *err)
     if (all) {
         engine->nodes.look_at_waits = engine->nodes.reload_queues = true;
         chore_soon(engine, CHORE_DUE, 0);
-        look_at_catalog(engine);
+        look_at_catalog(batch);
         look_at_recoveries(engine);
         heat_all(batch);
         return 0;

@@ -26,14 +26,14 @@ struct claims_memory {
 static int register_again(struct pd_consumer *consumer, struct err *err)
 {
     ARENA_AUTO struct arena arena = ARENA_INIT(0);
-    int64_t lease_ms;
-    struct str id;
+    struct source_registration registered;
 
     LOCKED(&consumer->registering);
     TRY(consumer->source->verbs->register_worker(consumer->source, &consumer->registration, &arena,
-                                                 &id, &consumer->heartbeat_ms, &lease_ms, err));
+                                                 &registered, err));
+    consumer->heartbeat_ms = registered.heartbeat_ms;
     if (!consumer->registration.id.data) {
-        consumer->registration.id = arena_str(&consumer->arena, id);
+        consumer->registration.id = arena_str(&consumer->arena, registered.id);
         if (!consumer->registration.id.data)
             return err_no_memory(err);
     }

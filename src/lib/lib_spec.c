@@ -59,6 +59,7 @@ static const struct text_field texts[] = {
     TEXT(queue, spec.queue, BOUND_NAME_BYTES),
     PARSED(ref),
     PARSED(callback_url),
+    PARSED(category),
     PARSED(traceparent),
     PARSED(tracestate),
     TASK_FIELDS_ALL(PLAIN)

@@ -67,6 +67,8 @@ int lib_copy_registration(const struct pd_worker_options *options, struct arena 
     TRY(copy_texts(has_queues ? options->queues : default_queue,
                    has_queues ? options->queues_count : 1, BOUND_CLAIM_QUEUES, "queues", arena,
                    &worker->queues, &worker->queues_count, err));
+    TRY(copy_texts(options->categories, options->categories_count, BOUND_CLAIM_TYPES, "categories",
+                   arena, &worker->categories, &worker->categories_count, err));
     if (options->types_count == 0)
         return 0; /* any type */
     return copy_texts(options->types, options->types_count, BOUND_CLAIM_TYPES, "types", arena,

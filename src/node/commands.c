@@ -216,7 +216,7 @@ void commands_warn_missing(const struct settings *settings, bool has_store,
     for (uint32_t i = 0; i < settings->handlers_count; i++) {
         const struct handler_rule *rule = &settings->handlers[i];
 
-        if (!has_store || settings->workers != 0)
+        if (!has_store || settings->pool.slots != 0)
             warn_missing(rule, rule->command, "command", log);
         if (has_store)
             warn_missing(rule, rule->validate_command, "validate", log);

@@ -232,8 +232,11 @@ int node_worker_main(const struct settings *settings, const struct worker_option
         .registration = {.version = STR(PERDURA_VERSION),
                          .queues = rules.queues,
                          .queues_count = rules.queues_count,
-                         .categories = options->categories,
-                         .categories_count = options->categories_count}};
+                         .categories = options->categories_count ? options->categories
+                                                                 : settings->pool.categories,
+                         .categories_count = options->categories_count
+                                                 ? options->categories_count
+                                                 : settings->pool.categories_count}};
     const struct http_client_tls tls = {options->ca, options->cert, options->key};
     struct err err = {0};
     struct source *source;

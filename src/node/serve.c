@@ -135,7 +135,7 @@ static int pool_rules(struct node *node, const struct settings *settings,
 
 static int start_workers(struct node *node, const struct settings *settings, struct err *err)
 {
-    int64_t slots = settings->workers;
+    int64_t slots = settings->pool.slots;
     struct worker_rules rules;
     struct worker_config config = {.spawner = node->spawner,
                                    .registration = {.version = STR(PERDURA_VERSION)}};
@@ -150,6 +150,8 @@ static int start_workers(struct node *node, const struct settings *settings, str
     config.grace_ms = rules.grace_ms;
     config.registration.queues = rules.queues;
     config.registration.queues_count = rules.queues_count;
+    config.registration.categories = settings->pool.categories;
+    config.registration.categories_count = settings->pool.categories_count;
     config.slots = (uint32_t)slots;
     if (!node->source)
         node->source = source_local_new(node->engine);

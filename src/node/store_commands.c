@@ -5,6 +5,7 @@
 #include "node/migration_losses.h"
 #include "engine/logs/anchor_file.h"
 #include "engine/stores/routes.h"
+#include "store/catalog_store.h"
 #include "store/log_store.h"
 
 #include <errno.h>
@@ -344,6 +345,31 @@ static void add_told(void *ctx, enum store_health health, const char *name, stru
         fix);
 }
 
+/* A worker for a category that is not there waits for it, which may be what is wanted. */
+static void check_categories(struct checks *checks, struct store *store,
+                             const struct settings *settings)
+{
+    struct err err = {0};
+    struct store_reader *reader = settings->pool.categories_count
+                                      ? store->verbs->reader_open(store, &err) : NULL;
+
+    for (uint32_t i = 0; reader && i < settings->pool.categories_count; i++) {
+        struct catalog_filter filter = {.active = -1, .limit = 1,
+                                        .name = settings->pool.categories[i]};
+        struct category *found;
+        uint32_t count;
+
+        if (store->verbs->catalog->read_categories(reader, &filter, checks->arena, &found, &count,
+                                                   &err) == 0 && count == 0)
+            add(checks, DOCTOR_WARNING, "categories",
+                arena_format(checks->arena, "worker.categories names '" STR_FMT "', which the "
+                             "store does not have", STR_ARG(settings->pool.categories[i])),
+                "make it with 'perdura category create', or correct the name");
+    }
+    if (reader)
+        store->verbs->reader_close(reader);
+}
+
 static void check_moved(struct checks *checks, struct store *store)
 {
     struct err err = {0};
@@ -390,6 +416,8 @@ static void check_store(struct checks *checks, struct str where, bool is_main,
         add(checks, DOCTOR_OK, "store", arena_format(checks->arena, "'%s' opens, its schema is "
                                                      "current", name), NULL);
         check_moved(checks, store);
+        if (is_main)
+            check_categories(checks, store, settings);
         if (store->verbs->inspect && store->verbs->inspect(store, add_told, checks, &err) < 0)
             add(checks, DOCTOR_FAILURE, "database", arena_str(checks->arena, str_of(err.text)),
                 NULL);

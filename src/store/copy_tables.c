@@ -26,7 +26,8 @@
 #define COPIED(column, member, kind, flags, ...)                                                   \
     WITH(#column, COPY_##kind, (flags) & FIELD_LONG ? (unsigned)COPY_LONG : 0u),
 
-static const struct copy_column lanes[] = {INT("lane"), NAMESPACE, TEXT("queue"), TEXT("type")};
+static const struct copy_column lanes[] = {INT("lane"), NAMESPACE, TEXT("queue"), TEXT("type"),
+                                           UUID("category_id")};
 
 /* The fields of tasks: 0 is NULL where both stores may hold either. */
 #define COPY_BODY COPY_TEXT

@@ -10,6 +10,7 @@
 struct queue_wait {
     struct str queue;
     struct str type;
+    struct uuid category_id; /* nil = none */
     int64_t since_us;
 };
 
@@ -30,8 +31,8 @@ struct measure_verbs {
     /* The sums over all runs since that time. */
     int (*read_hours)(struct store_reader *reader, int64_t since_us, struct arena *arena,
                       struct execution_hour **hours, uint32_t *count, struct err *err);
-    /* For each queue and type with ready tasks: since when the first in line has been waiting.
-     * Parked tasks do not count. */
+    /* For each queue, type and category with ready tasks: since when the first in line has been
+     * waiting. Parked tasks do not count. */
     int (*read_waits)(struct store_reader *reader, struct arena *arena, struct queue_wait **waits,
                       uint32_t *count, struct err *err);
     /* Of all queues that have tasks. */

@@ -65,6 +65,8 @@ struct ready_want {
     uint32_t types_count;
     const struct str *types_not; /* exact types to leave out */
     uint32_t types_not_count;
+    const struct uuid *categories; /* NULL = all; the nil id is what has no category */
+    uint32_t categories_count;
     uint32_t max;
     bool unlimited; /* admit accepts every candidate */
     bool *more; /* out, may be NULL: set when it stopped because too many were parked */
@@ -72,6 +74,14 @@ struct ready_want {
                         const struct uuid *category_id);
     void *ctx;
 };
+
+static inline bool ready_wants_category(const struct ready_want *want, const struct uuid *id)
+{
+    for (uint32_t i = 0; i < want->categories_count; i++)
+        if (uuid_eq(&want->categories[i], id))
+            return true;
+    return !want->categories;
+}
 
 struct dependent {
     struct uuid task_id;

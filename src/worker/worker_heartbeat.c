@@ -19,9 +19,7 @@ int worker_register(struct worker *worker, uint64_t seen, struct err *err)
 {
     ARENA_AUTO struct arena arena = ARENA_INIT(0);
     struct source_worker registration;
-    int64_t heartbeat_ms = 0;
-    int64_t lease_ms = 0;
-    struct str id = STR_NONE;
+    struct source_registration registered = {.id = STR_NONE};
     int rc = 0;
 
     pthread_mutex_lock(&worker->beats.registering);
@@ -30,19 +28,23 @@ int worker_register(struct worker *worker, uint64_t seen, struct err *err)
     registration = worker->config.registration;
     if (worker->id.data)
         registration.id = worker->id;
-    rc = worker->source->verbs->register_worker(worker->source, &registration, &arena, &id,
-                                                &heartbeat_ms, &lease_ms, err);
+    rc = worker->source->verbs->register_worker(worker->source, &registration, &arena,
+                                                &registered, err);
     if (rc < 0)
         goto out;
     if (!worker->id.data)
-        worker->id = arena_str(&worker->arena, id);
+        worker->id = arena_str(&worker->arena, registered.id);
     pthread_mutex_lock(&worker->lock);
-    worker->beats.every_ms = heartbeat_ms > HEARTBEAT_MS_MIN ? heartbeat_ms : HEARTBEAT_MS_MIN;
-    worker->beats.lease_ms = lease_ms;
+    worker->beats.every_ms = registered.heartbeat_ms > HEARTBEAT_MS_MIN ? registered.heartbeat_ms
+                                                                        : HEARTBEAT_MS_MIN;
+    worker->beats.lease_ms = registered.lease_ms;
     worker->beats.registrations++;
     pthread_mutex_unlock(&worker->lock);
-    LOG(worker->log, LOG_INFO, "worker.registered", KS("worker", id),
-        KI("slots", worker->config.slots), KI("heartbeat_ms", heartbeat_ms));
+    LOG(worker->log, LOG_INFO, "worker.registered", KS("worker", registered.id),
+        KI("slots", worker->config.slots), KI("heartbeat_ms", registered.heartbeat_ms));
+    if (registered.unknown_categories.data) /* they may be made later; until then it gets none */
+        LOG(worker->log, LOG_WARN, "worker.unknown_categories", KS("worker", registered.id),
+            KS("categories", registered.unknown_categories));
 out:
     pthread_mutex_unlock(&worker->beats.registering);
     return rc;

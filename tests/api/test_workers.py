@@ -10,6 +10,89 @@ from harness import ApiTest, wait_until
 NOBODY = "01890000-0000-7000-8000-000000000000"
 
 
+class CategoriesTest(ApiTest):
+    """D12: workers by category."""
+
+    def test_d12_two_workers_each_get_the_tasks_of_their_category(self):
+        self.register("r", categories=["reports"])
+        self.register("g", categories=["general", "analytics"])
+        kinds = {self.enqueue(queue="default", category=name)["id"]: name
+                 for name in ("reports", "general", "reports", "analytics")}
+        kinds[self.enqueue()["id"]] = "general"
+        self.assertEqual({kinds[task["id"]] for task in self.claim("r", 10)}, {"reports"})
+        self.assertEqual({kinds[task["id"]] for task in self.claim("g", 10)},
+                         {"general", "analytics"})
+        shown = self.expect(200, "GET", "/v1/workers/r")
+        self.assertEqual(shown["categories"], ["reports"])
+        self.assertEqual(len(shown["current_tasks"]), 2)
+        self.assertNotIn("unknown_categories", shown)
+
+    def test_d12_a_claim_that_waits_gets_no_other_category(self):
+        self.register("r", categories=["reports"])
+        waiting = self.in_thread(self.claim, "r", 1, 50000)
+        self.wait_for_waiting("waiting_claims", 1)
+        self.enqueue()
+        self.enqueue(queue="default", category="analytics")
+        wanted = self.enqueue(queue="default", category="reports")
+        self.assertEqual([task["id"] for task in waiting.result()], [wanted["id"]])
+
+    def test_d12_a_category_that_is_not_there_is_told_and_waited_for(self):
+        reply = self.expect(201, "POST", "/v1/workers", {
+            "id": "l", "queues": ["default"], "categories": ["later", "general"]})
+        self.assertEqual(reply["unknown_categories"], ["later"])
+        self.assertEqual(self.expect(200, "GET", "/v1/workers/l")["unknown_categories"], ["later"])
+        waiting = self.in_thread(self.claim, "l", 1, 50000)
+        self.wait_for_waiting("waiting_claims", 1)
+        self.expect(201, "POST", "/v1/categories", {"name": "later"})
+        wanted = self.enqueue(queue="default", category="later")
+        self.assertEqual([task["id"] for task in waiting.result()], [wanted["id"]])
+        self.assertNotIn("unknown_categories", self.expect(200, "GET", "/v1/workers/l"))
+
+    def test_d12_a_spawned_child_has_the_category_it_names_not_its_parents(self):
+        self.register("r", categories=["reports"])
+        self.register("g", categories=["general"])
+        self.enqueue(queue="default", category="reports")
+        [parent] = self.claim("r")
+        self.report_ok("r", parent, "start")
+        self.report_ok("r", parent, "spawn", tasks=[{"type": "child"}])
+        self.complete("r", parent)
+        self.assertEqual(self.claim("r"), [])
+        self.assertEqual([task["type"] for task in self.claim("g")], ["child"])
+
+    def test_d12_why_names_the_category_no_live_worker_takes(self):
+        self.register("m", categories=["analytics"])
+        task = self.enqueue(queue="default", category="reports")
+        why = self.expect(200, "GET", f"/v1/tasks/{task['id']}/why")
+        self.assertEqual(why["reason"], "no_worker")
+        self.assertIn('No live worker takes category "reports" in queue "default"', why["text"])
+        self.assertEqual(why["detail"]["category"], "reports")
+
+
+class UnclaimedCategoriesTest(ApiTest):
+    config = "unclaimed_after: 1s\n"
+
+    def setUp(self):
+        super().setUp()
+        self.server.stop()
+        path = f"{self.folder}/perdura.yaml"
+        with open(path, "w", encoding="utf-8") as file:
+            file.write(self.config)
+        self.server.arguments = [*self.server.arguments, "--config", path]
+        self.server.start()
+
+    def alerts(self):
+        alerts = self.expect(200, "GET", "/v1/stats")["alerts"]
+        return [alert for alert in alerts if alert["code"] == "unclaimed"]
+
+    def test_d14_a_category_no_live_worker_takes_is_an_alert(self):
+        self.register("a", categories=["analytics"])
+        self.enqueue("odd", queue="default", category="reports")
+        [alert] = wait_until(self.alerts, what="the alert")
+        self.assertIn('category "reports"', alert["text"])
+        self.register("r", categories=["reports"])
+        wait_until(lambda: not self.alerts(), what="no alert")
+
+
 class RegisterTest(ApiTest):
     def test_E3_a_worker_registers_and_is_listed(self):
         reply = self.expect(201, "POST", "/v1/workers", {

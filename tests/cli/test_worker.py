@@ -188,6 +188,67 @@ class ClaimingAgain(WorkerTest):
                          ("completed", 2, "through", "stalled"))
 
 
+class ByCategory(WorkerTest):
+    """D12: a worker process for some categories."""
+
+    def test_d12_it_runs_tasks_of_its_categories_only(self):
+        self.worker("--categories", "reports")
+        other = self.enqueue("hello", queue="default", category="analytics")
+        plain = self.enqueue("hello")
+        self.wait_ended(self.enqueue("hello", queue="default", category="reports")["id"])
+        self.assertEqual({self.task(task["id"])["status"] for task in (other, plain)}, {"pending"})
+        self.worker("--categories", "analytics,general")
+        self.wait_ended(other["id"])
+        self.wait_ended(plain["id"])
+
+    def test_d12_the_configuration_names_them_and_unknown_ones_are_told(self):
+        with open(self.handlers, "a", encoding="utf-8") as file:
+            file.write("worker:\n  categories: [reports, later]\n")
+        worker = self.worker()
+        wait_until(lambda: "worker.unknown_categories" in self.log(), what="the warning")
+        self.assertIn("later", self.log())
+        shown = self.expect(200, "GET", f"/v1/workers/{worker.id}")
+        self.assertEqual((shown["categories"], shown["unknown_categories"]),
+                         (["reports", "later"], ["later"]))
+        listed = self.perdura("workers").stdout.splitlines()
+        self.assertIn("CATEGORIES", listed[0])
+        self.assertIn("UNKNOWN", listed[0])
+        self.assertTrue(any("reports" in line and "later" in line for line in listed), listed)
+        doctor = self.perdura("doctor", "--config", self.handlers, "--store",
+                              self.server.store).stdout
+        self.assertIn("worker.categories names 'later'", doctor)
+        self.assertNotIn("'reports'", doctor)
+
+    def test_d15_the_migration_gives_waiting_tasks_their_lanes_and_takes_them_back(self):
+        waiting = {self.enqueue("hello", queue="default", category=name)["id"]: name
+                   for name in ("reports", "analytics", "reports")}
+        self.enqueue("hello")
+        self.server.stop()
+        for _ in range(2):
+            self.perdura("migrate", "down", "--store", self.server.store)
+            self.perdura("migrate", "up", "--store", self.server.store)
+            self.perdura("verify", "--store", self.server.store)
+        self.server.start()
+        self.url = "http://%s:%d" % self.server.address
+        self.register("r", categories=["reports"])
+        self.assertEqual([waiting[task["id"]] for task in self.claim("r", 10)], ["reports"] * 2)
+        self.register("g", categories=["general"])
+        self.assertEqual(len(self.claim("g", 10)), 1)
+
+    def test_d12_a_queue_listed_only_for_its_limits_is_not_served(self):
+        with open(self.handlers, encoding="utf-8") as file:
+            text = file.read()
+        self.handlers = self.write("limits.yaml", text + "  - name: limited\n    concurrency: 5\n")
+        worker = self.worker()
+        self.assertEqual(sorted(self.expect(200, "GET", f"/v1/workers/{worker.id}")["queues"]),
+                         ["default", "mail"])
+        task = self.enqueue("hello", queue="limited")
+        self.wait_ended(self.enqueue("hello", queue="mail")["id"])  # serve: true
+        self.assertEqual(self.task(task["id"])["status"], "pending")
+        self.assertIn("No worker serves the queue 'limited'",
+                      self.expect(200, "GET", f"/v1/tasks/{task['id']}/why")["text"])
+
+
 class WithoutHandler(WorkerTest):
     def test_a_client_deployed_before_its_worker_loses_nothing(self):
         """B6, C8: the type waits, why says so, and the worker that has it gets it."""

@@ -127,7 +127,7 @@ static inline int fx_setup(void **state)
         snprintf(fx->where, sizeof fx->where, "%s", fx->path);
     sem_init(&fx->entered, 0, 0);
     sem_init(&fx->open, 0, 0);
-    fx->wanted.settings = (struct settings){.workers = -1,
+    fx->wanted.settings = (struct settings){.pool.slots = -1,
                                             .lease_ms = 30000,
                                             .leader_lease_ms = 30000,
                                             .worker_timeout_ms = -1,

@@ -19,12 +19,11 @@ static bool is_json(struct str value)
 
 static int registration(struct str body, struct arena *arena, struct err *err)
 {
-    struct str id;
-    int64_t heartbeat_ms = 0;
-    int64_t lease_ms = 0;
-    int rc = remote_read_register(body, arena, &id, &heartbeat_ms, &lease_ms, err);
+    struct source_registration told = {.id = STR_NONE};
+    int rc = remote_read_register(body, arena, &told, err);
 
-    ASSERT(rc < 0 || (id.len > 0 && heartbeat_ms > 0 && lease_ms > 0));
+    ASSERT(rc < 0 || (told.id.len > 0 && told.heartbeat_ms > 0 && told.lease_ms > 0));
+    ASSERT(rc < 0 || is_json(told.unknown_categories));
     return rc;
 }
 

@@ -6,9 +6,9 @@
 
 /* New members go to the end, and never into padding there, where an earlier library sees none. */
 _Static_assert(END(pd_options, tls_key) == sizeof(struct pd_options) &&
-               END(pd_task_spec, note) == sizeof(struct pd_task_spec) &&
+               END(pd_task_spec, category) == sizeof(struct pd_task_spec) &&
                END(pd_update, note) == sizeof(struct pd_update) &&
-               END(pd_worker_options, types_count) == sizeof(struct pd_worker_options) &&
+               END(pd_worker_options, categories_count) == sizeof(struct pd_worker_options) &&
                END(pd_result, note) == sizeof(struct pd_result) &&
                END(pd_report, stop) == sizeof(struct pd_report), "a struct ends with padding");
 

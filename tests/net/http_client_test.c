@@ -414,18 +414,16 @@ static void remote_registers_and_claims(struct server *server, struct source *so
     const struct str types[] = {STR("email:*")};
     const struct source_worker worker = {.hostname = STR("h"), .version = STR("1"), .pool_size = 4,
                                          .types = types, .types_count = 1};
-    int64_t heartbeat_ms, lease_ms;
+    struct source_registration registered;
     struct work *works;
     struct err err = {0};
-    struct str id;
     uint32_t count;
 
     put_up(server, 201, "{\"id\":\"h-1-x y\",\"heartbeat_ms\":10000,\"lease_ms\":30000}");
-    must(source->verbs->register_worker(source, &worker, arena, &id, &heartbeat_ms, &lease_ms,
-                                        &err), &err);
-    assert_true(str_is(id, "h-1-x y"));
-    assert_int_equal(heartbeat_ms, 10000);
-    assert_int_equal(lease_ms, 30000);
+    must(source->verbs->register_worker(source, &worker, arena, &registered, &err), &err);
+    assert_true(str_is(registered.id, "h-1-x y"));
+    assert_int_equal(registered.heartbeat_ms, 10000);
+    assert_int_equal(registered.lease_ms, 30000);
     assert_non_null(strstr(server->request, "\"id\":\"h-")); /* host-pid-random, its own */
     assert_non_null(strstr(server->request,
                            "\"hostname\":\"h\",\"version\":\"1\",\"pool_size\":4,"

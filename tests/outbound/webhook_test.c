@@ -17,7 +17,7 @@
 static const struct settings settings = {.lease_ms = 30000,
                                          .grace_ms = 5000,
                                          .worker_timeout_ms = -1,
-                                         .workers = -1};
+                                         .pool.slots = -1};
 static const struct webhook_options quick = {.first_delay_ms = 1, .max_delay_ms = 20};
 static const struct webhook_options patient = {.timeout_ms = 100000};
 

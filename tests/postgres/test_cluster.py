@@ -66,6 +66,31 @@ class AcrossNodes(CalmTest):
         self.assert_soon(lambda i: self.claim_across(a, b, f"q{i}", "t"), 5)
         self.assert_soon(lambda i: self.claim_across(a, b, "q0", f"t{i}"), 5)
 
+    def claim_category(self, here, there, name):
+        """An enqueue here is claimed by a worker of its category that waits there."""
+        waiting = Background(there.claim, "c", 1, 50000)
+        there.wait_for_waiting("waiting_claims", 1)
+        here.enqueue(queue="default")
+        wanted = here.enqueue(queue="default", category=name)
+        self.assertEqual([task["id"] for task in waiting.result()], [wanted["id"]])
+
+    def test_d12_a_worker_at_one_node_gets_its_categories_from_another(self):
+        cluster = self.cluster(2)
+        a, b = cluster.nodes
+        b.register("c", categories=["reports", "later"])
+        self.claim_category(a, b, "reports")
+        made = a.expect(201, "POST", "/v1/categories", {"name": "later"})
+        self.claim_category(a, b, "later")
+        old = a.expect(201, "POST", "/v1/categories", {"name": "old"})
+        waits = a.enqueue(queue="default", category="old")
+        self.assertIn('category "old"',
+                      b.expect(200, "GET", f"/v1/tasks/{waits['id']}/why")["text"])
+        a.expect(204, "DELETE", f"/v1/categories/{made['id']}")
+        waiting = Background(b.claim, "c", 1, 50000)
+        b.wait_for_waiting("waiting_claims", 1)
+        a.expect(200, "PATCH", f"/v1/categories/{old['id']}", {"name": "later"})
+        self.assertEqual([task["id"] for task in waiting.result()], [waits["id"]])
+
     def heard_while(self, cluster, act):
         """Payloads of all notifications in a few seconds, with act() among them."""
         listening = subprocess.Popen(

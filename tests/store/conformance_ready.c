@@ -406,6 +406,87 @@ static void namespaces_do_not_mix(void **state)
     then_str(read_task(c, &task->id)->spec.namespace_name, STR("other"));
 }
 
+static struct task *given_of(struct conformance *c, const struct uuid *category, int64_t order_key)
+{
+    struct task *task = given_task(c, "q", "t");
+
+    task->order_key = order_key;
+    task->spec.category_id = *category;
+    insert_task(c, task);
+    return task;
+}
+
+static enum admit take_any(void *ctx, struct str queue, struct str type, struct str limit_key,
+                           const struct uuid *category_id)
+{
+    (void)ctx;
+    (void)queue;
+    (void)type;
+    (void)limit_key;
+    (void)category_id;
+    return ADMIT_TAKE;
+}
+
+static uint32_t take_of(struct conformance *c, const struct uuid *categories, uint32_t count,
+                        struct task **taken)
+{
+    const struct str queue = STR("q");
+    struct ready_want want = {.namespace_name = STR("default"), .queues = &queue,
+                              .queues_count = 1, .categories = categories,
+                              .categories_count = count, .max = 16, .admit = take_any};
+    uint32_t found = 0;
+
+    OK(c, c->verbs->ready_take(c->store, &want, &c->arena, taken, &found, &c->err));
+    return found;
+}
+
+/* D12: a claim that names categories takes their tasks only, in the order of the line; the nil id
+ * names those without one. Lanes and counts hold whatever becomes of the tasks, however little of
+ * them was loaded. */
+static void categories_choose(void **state)
+{
+    static const struct uuid none;
+    static const int wanted[] = {1, 2, 4, 5};
+    struct conformance *c = *state;
+    struct uuid a, b, either[2] = {none, none};
+    struct task *given[6], *taken[16], *task;
+
+    store_begin(c);
+    a = given_category(c, "cat-a")->id;
+    b = given_category(c, "cat-b")->id;
+    for (int i = 0; i < 6; i++)
+        given[i] = given_of(c, i % 3 == 0 ? &a : i % 3 == 1 ? &b : &none, 10 + i);
+    store_commit(c);
+    assert_int_equal(count_of(c, "q", "t", STATUS_PENDING), 6);
+    store_begin(c);
+    assert_int_equal(take_of(c, &a, 0, taken), 0); /* none of those it names is there */
+    either[0] = b;
+    assert_int_equal(take_of(c, either, 2, taken), 4);
+    for (int i = 0; i < 4; i++)
+        assert_int_equal(taken[i]->key, given[wanted[i]]->key);
+    store_rollback(c);
+    store_begin(c);
+    assert_int_equal(take_of(c, &a, 1, taken), 2);
+    claim_all(c, taken, 2);
+    store_commit(c);
+    store_begin(c);
+    task = load_task(c, &given[0]->id, LOAD_STATE);
+    task->status = STATUS_PENDING; /* given back, its spec not loaded */
+    task->lease.held = false;
+    save_task(c, task);
+    task = load_task(c, &given[3]->id, LOAD_SPEC);
+    OK(c, c->verbs->tasks_delete(c->store, &task, 1, &c->err));
+    store_commit(c);
+    assert_int_equal(ready_in(c, "q"), 5);
+    store_begin(c);
+    assert_int_equal(take_of(c, &b, 1, taken), 2);
+    assert_int_equal(take_of(c, &a, 1, taken), 1);
+    assert_int_equal(taken[0]->key, given[0]->key);
+    assert_true(uuid_eq(&taken[0]->spec.category_id, &a));
+    store_rollback(c);
+    assert_int_equal(verify_findings(c), 0);
+}
+
 const struct conformance_test conformance_ready_tests[] = {
     CONFORMANCE_TEST(tasks_are_taken_by_priority_then_age_then_key),
     CONFORMANCE_TEST(several_queues_are_one_line),
@@ -419,4 +500,5 @@ const struct conformance_test conformance_ready_tests[] = {
     CONFORMANCE_TEST(tasks_that_leave_a_long_line_are_not_taken),
     CONFORMANCE_TEST(a_new_order_holds_for_all_that_waits),
     CONFORMANCE_TEST(namespaces_do_not_mix),
+    CONFORMANCE_TEST(categories_choose),
     CONFORMANCE_END};

@@ -381,7 +381,7 @@ void workload_init(struct workload *w, unsigned seed)
                                     .max_retries = -1, .retry_delay_ms = -1,
                                     .max_retry_delay_ms = -1, .output_bytes_max = -1,
                                     .retention_ms = 1};
-    w->settings = (struct settings){.workers = -1, .lease_ms = 30000, .leader_lease_ms = 30000,
+    w->settings = (struct settings){.pool.slots = -1, .lease_ms = 30000, .leader_lease_ms = 30000,
                                     .worker_timeout_ms = -1, .grace_ms = 50,
                                     .handlers = &w->rule, .handlers_count = 1,
                                     .retention = {.archive = str_of(w->archive)}};

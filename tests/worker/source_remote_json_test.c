@@ -190,11 +190,9 @@ static void registrations_that_say_too_little_are_not_understood(void **state)
     (void)state;
     for (size_t i = 0; i < sizeof bodies / sizeof *bodies; i++) {
         struct err err = {0};
-        struct str id;
-        int64_t heartbeat_ms, lease_ms;
+        struct source_registration registered;
 
-        if (remote_read_register(str_of(bodies[i]), &arena, &id, &heartbeat_ms, &lease_ms, &err) !=
-            -ERR_IO)
+        if (remote_read_register(str_of(bodies[i]), &arena, &registered, &err) != -ERR_IO)
             fail_msg("accepted: %s", bodies[i]);
         assert_non_null(strstr(err.text, "registration"));
     }

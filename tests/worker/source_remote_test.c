@@ -41,10 +41,12 @@ static int teardown(void **state)
 
 static int register_as(struct world *world, const struct source_worker *worker, struct str *id)
 {
-    int64_t heartbeat_ms, lease_ms;
+    struct source_registration registered = {.id = STR_NONE};
+    int rc = world->source->verbs->register_worker(world->source, worker, &world->arena,
+                                                   &registered, &world->err);
 
-    return world->source->verbs->register_worker(world->source, worker, &world->arena, id,
-                                                 &heartbeat_ms, &lease_ms, &world->err);
+    *id = registered.id;
+    return rc;
 }
 
 static void a_registration_is_kept_and_repeated_under_the_same_id(void **state)

@@ -40,6 +40,7 @@ function Worker({ worker }) {
         <${Facts} rows=${[[t('nav.queues'), worker.queues.join(', ')],
         [t('worker.types'), worker.pool_size > 0 && (worker.types ? worker.types.join(', ') || '–' : t('worker.anyType'))],
         [t('worker.categories'), worker.categories?.join(', ')],
+        [t('worker.unknownCategories'), worker.unknown_categories?.join(', ')],
         [t('worker.heartbeat'), html`<${Ago} time=${worker.last_heartbeat}/>`],
         [t('worker.since'), html`<${Ago} time=${worker.started_at}/>`],
         [t('worker.version'), worker.version]]}/>

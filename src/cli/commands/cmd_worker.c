@@ -13,7 +13,8 @@ static const struct flag flags[] = {
     {.name = "queues", .type = FLAG_LIST, .value = "a,b",
      .help = "queues it serves (default: 'default' and those of the configuration)"},
     {.name = "categories", .type = FLAG_LIST, .value = "a,b",
-     .help = "sent to the server, which does not use them yet"},
+     .help = "takes only tasks of these categories (default: worker.categories of the "
+             "configuration, else all); tasks without a category are in 'general'"},
     {.name = "concurrency", .type = FLAG_INT, .value = "N", .fallback = "4", .min = 1, .max = 1024,
      .help = "tasks it runs at once"},
     {.name = "config", .type = FLAG_TEXT, .value = "FILE",

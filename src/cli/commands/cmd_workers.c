@@ -1,4 +1,5 @@
-/* perdura workers: who is there, and who leads. One thread. */
+/* perdura workers: who is there, and who leads. UNKNOWN are categories that a worker names and that
+ * are not there (yet). One thread. */
 #include "cli/frame/listing.h"
 
 static const struct view_column columns[] = {
@@ -9,6 +10,8 @@ static const struct view_column columns[] = {
     {"SLOTS", "/pool_size", VIEW_NUMBER},
     {"QUEUES", "/queues", VIEW_LIST | VIEW_SPARE(1)},
     {"TYPES", "/types", VIEW_PATTERNS | VIEW_SPARE(2)},
+    {"CATEGORIES", "/categories", VIEW_LIST | VIEW_SPARE(2)},
+    {"UNKNOWN", "/unknown_categories", VIEW_LIST | VIEW_SPARE(8)},
     {"HEARD", "/last_heartbeat", VIEW_AGE | VIEW_SPARE(4)},
     {"UP", "/started_at", VIEW_AGE | VIEW_SPARE(6)},
     {"VERSION", "/version", VIEW_TEXT | VIEW_SPARE(7)},

@@ -91,7 +91,16 @@ static void look_at_waits(struct alerts *alerts, const struct alert_queue *queue
     int64_t after_us = alerts->facts->unclaimed_after_us;
 
     if (!queue->paused && queue->served && queue->unclaimed_us >= after_us &&
-        queue->unclaimed_type.data)
+        queue->unclaimed_category.data)
+        add(alerts, "unclaimed", "critical", queue,
+            (double)(queue->unclaimed_us / (60 * CLOCK_SECOND_US)), -1,
+            "Tasks of type " STR_FMT " have been due for %lld min and no live worker of the queue "
+            "takes category \"" STR_FMT "\". Start one that does.",
+            STR_ARG(str_cut(queue->unclaimed_type, 200)),
+            (long long)(queue->unclaimed_us / (60 * CLOCK_SECOND_US)),
+            STR_ARG(str_cut(queue->unclaimed_category, 200)));
+    else if (!queue->paused && queue->served && queue->unclaimed_us >= after_us &&
+             queue->unclaimed_type.data)
         add(alerts, "unclaimed", "critical", queue,
             (double)(queue->unclaimed_us / (60 * CLOCK_SECOND_US)), -1,
             "Tasks of type " STR_FMT " have been due for %lld min and no live worker of the queue "

@@ -15,8 +15,9 @@ struct alert_queue {
     bool served;         /* a live worker registered for it */
     bool paused;
     int64_t waits_us;    /* of the first in line; 0 = none waits */
-    int64_t unclaimed_us; /* the same of those no live worker of the queue has a handler for, ... */
-    struct str unclaimed_type; /* ... and its type */
+    int64_t unclaimed_us; /* the same of those no live worker of the queue would be given, ... */
+    struct str unclaimed_type; /* ... its type, ... */
+    struct str unclaimed_category; /* ... and its category, where it is that; else absent */
     double completed;    /* in the last 5 minutes, so the next */
     double failed;
     double dead_before;  /* dead letters, the fewest of the last hour; -1 = not known */

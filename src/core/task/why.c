@@ -45,7 +45,7 @@ static void find_limits(struct found *found, const struct why_facts *facts)
 
 static bool has_no_worker(const struct why_facts *facts)
 {
-    return facts->workers.of_type == 0 && !facts->workers.claim_waits;
+    return facts->workers.of_category == 0 && !facts->workers.claim_waits;
 }
 
 static void find_pending(struct found *found, const struct why_facts *facts)

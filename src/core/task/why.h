@@ -100,7 +100,9 @@ struct why_pause {
 struct why_workers {
     uint32_t live;              /* that serve any queue, ... */
     uint32_t of_queue;          /* ... its queue, ... */
-    uint32_t of_type;           /* ... and its type */
+    uint32_t of_type;           /* ... its type, ... */
+    uint32_t of_category;       /* ... and its category */
+    struct str category;        /* its name; absent = it was deleted */
     int64_t slots, slots_taken; /* of the last; slots 0 = not counted */
     bool claim_waits;           /* one of them asks for such a task just now */
 };

@@ -417,6 +417,25 @@ static void tell_queue_pause(struct pen *pen)
     note_time(pen, "since", pen->facts->queue_paused_at_us);
 }
 
+/* The type has workers, but all of them take other categories. */
+static void tell_other_categories(struct pen *pen)
+{
+    const struct why_workers *workers = &pen->facts->workers;
+    const struct task_spec *spec = &pen->task->spec;
+
+    if (workers->category.data)
+        buf_format(&pen->text, "No live worker takes category \"" STR_FMT "\" in queue \"" STR_FMT
+                   "\"", STR_ARG(workers->category), STR_ARG(spec->queue));
+    else
+        buf_format(&pen->text, "The category of the task was deleted, and no live worker takes all "
+                   "categories in queue \"" STR_FMT "\"", STR_ARG(spec->queue));
+    buf_format(&pen->text, " (%u worker%s a handler for the type '" STR_FMT
+               "', for other categories)", workers->of_type,
+               workers->of_type == 1 ? " has" : "s have", STR_ARG(spec->type));
+    note_text(pen, "category", workers->category);
+    note_int(pen, "workers_of_type", workers->of_type);
+}
+
 static void tell_no_worker(struct pen *pen)
 {
     const struct why_facts *facts = pen->facts;
@@ -428,6 +447,8 @@ static void tell_no_worker(struct pen *pen)
         buf_format(&pen->text, "No worker serves the queue '" STR_FMT "' (%u worker%s "
                    "other queues)", STR_ARG(spec->queue), facts->workers.live,
                    facts->workers.live == 1 ? " serves" : "s serve");
+    else if (facts->workers.of_type > 0)
+        tell_other_categories(pen);
     else
         buf_format(&pen->text,
                    "No worker of the queue '" STR_FMT "' has a handler for the type '" STR_FMT
@@ -486,9 +507,9 @@ static void tell_busy(struct pen *pen)
     const struct why_facts *facts = pen->facts;
 
     buf_format(&pen->text, "All %lld slots of the %u worker%s that could run it are in use",
-               (long long)facts->workers.slots, facts->workers.of_type,
-               facts->workers.of_type == 1 ? "" : "s");
-    note_int(pen, "workers", facts->workers.of_type);
+               (long long)facts->workers.slots, facts->workers.of_category,
+               facts->workers.of_category == 1 ? "" : "s");
+    note_int(pen, "workers", facts->workers.of_category);
     note_int(pen, "slots", facts->workers.slots);
     note_int(pen, "slots_taken", facts->workers.slots_taken);
     note_int(pen, "line", facts->line);
@@ -501,7 +522,7 @@ static void tell_ready(struct pen *pen)
     buf_text(&pen->text, "Ready; a worker will claim it soon");
     if (facts->line > 1)
         buf_format(&pen->text, " (%lld tasks are ready in its queue)", (long long)facts->line);
-    note_int(pen, "workers", facts->workers.of_type);
+    note_int(pen, "workers", facts->workers.of_category);
     note_int(pen, "line", facts->line);
 }
 

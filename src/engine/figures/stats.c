@@ -9,6 +9,7 @@
 #include "engine/limits/queue_rules.h"
 #include "engine/writers.h"
 
+#define OFFERS_MAX 256 /* of a queue; workers with more kinds of categories count as one for all */
 #define FLEETS_MAX 16 /* workers alike are looked at once; more kinds of them each time */
 
 /* The kinds of workers that were looked at. */
@@ -31,7 +32,8 @@ static bool is_known(struct fleets *fleets, const struct worker_row *row)
 {
     for (uint32_t i = 0; i < fleets->count; i++)
         if (str_eq(fleets->rows[i]->types, row->types) &&
-            str_eq(fleets->rows[i]->queues, row->queues))
+            str_eq(fleets->rows[i]->queues, row->queues) &&
+            str_eq(fleets->rows[i]->categories, row->categories))
             return true;
     if (fleets->count < FLEETS_MAX)
         fleets->rows[fleets->count++] = row;
@@ -59,25 +61,77 @@ static void add_type(struct queue_view *view, struct str type, struct arena *are
     ((struct str *)view->types)[view->types_count++] = arena_str(arena, type);
 }
 
-/* Its queues have a worker, and for these types. */
-static void note_served(struct batch *batch, const struct worker_state *worker,
-                        struct arena *arena)
+static const struct str *copy_types(const struct worker_state *worker, struct arena *arena)
 {
+    struct str *types = arena_alloc_array(arena, worker->types_count + 1, sizeof *types);
+
+    for (uint32_t i = 0; types && i < worker->types_count; i++)
+        types[i] = arena_str(arena, worker->types[i]);
+    return types;
+}
+
+/* What a worker with categories takes, the same in each of its queues. */
+static int make_offer(struct batch *batch, const struct worker_state *worker, struct arena *arena,
+                      struct queue_offer *offer, struct err *err)
+{
+    const struct uuid *ids;
+    struct uuid *copy;
+
+    TRY(workers_categories(batch, worker, &ids, &offer->categories_count, err));
+    copy = TRY_MEMORY(arena_alloc_array(arena, offer->categories_count + 1, sizeof *copy));
+    memcpy(copy, ids, offer->categories_count * sizeof *copy);
+    offer->categories = copy;
+    offer->types = worker->types ? TRY_MEMORY(copy_types(worker, arena)) : NULL;
+    offer->types_count = worker->types_count;
+    return 0;
+}
+
+/* Without room or memory for it, no worker is called missing that may be there. */
+static void add_offer(struct queue_view *view, const struct queue_offer *offer,
+                      struct arena *arena)
+{
+    struct queue_offer *copy =
+        view->offers_count < OFFERS_MAX ? arena_alloc(arena, sizeof *copy) : NULL;
+
+    if (!copy) {
+        view->takes_any = true;
+        return;
+    }
+    *copy = *offer;
+    copy->next = view->offers;
+    view->offers = copy;
+    view->offers_count++;
+}
+
+/* Its queues have a worker, and for these types. */
+static int note_served(struct batch *batch, const struct worker_state *worker,
+                       struct arena *arena, struct err *err)
+{
+    bool choosy = worker->categories_count > 0;
+    struct queue_offer offer = {.next = NULL};
+
+    if (choosy)
+        TRY(make_offer(batch, worker, arena, &offer, err));
     for (uint32_t i = 0; i < worker->queues_count; i++) {
         struct queue_state *state = limits_queue(batch->engine, worker->queues[i]);
 
         if (!state || state->viewed_in != batch->number)
             continue;
         state->view->served = true;
+        if (choosy) {
+            add_offer(state->view, &offer, arena);
+            continue;
+        }
         state->view->takes_any |= !worker->types;
         for (uint32_t at = 0; at < worker->types_count; at++)
             add_type(state->view, worker->types[at], arena);
     }
+    return 0;
 }
 
 /* How many workers live, which queues and types have one, and whether there is a leader. The node
  * itself is a row without slots until it has a pool. */
-static void look_at_workers(struct batch *batch, struct stats_request *request)
+static int look_at_workers(struct batch *batch, struct stats_request *request)
 {
     struct engine *engine = batch->engine;
     struct fleets fleets = {.count = 0};
@@ -99,10 +153,11 @@ static void look_at_workers(struct batch *batch, struct stats_request *request)
             continue;
         request->stats.workers++;
         if (request->queues_count && !is_known(&fleets, &worker->row))
-            note_served(batch, worker, request->base.arena);
+            TRY(note_served(batch, worker, request->base.arena, &request->base.err));
     }
     request->stats.no_leader = !led;
     request->stats.leads = !engine->store->shared || engine->nodes.leads;
+    return 0;
 }
 
 static int load_counts(struct batch *batch, struct stats_request *request)
@@ -138,7 +193,7 @@ int stats_apply(struct batch *batch, struct request *base)
     request->stats.workers = 0;
     request->stats.storage_full = batch->store->full;
     writers_add_stats(engine, &request->stats);
-    look_at_workers(batch, request);
+    TRY(look_at_workers(batch, request));
     request->stats.clock_behind_us = batch->now_us > batch->wall_us
                                          ? batch->now_us - batch->wall_us : 0;
     request->stats.log_pages = batch->store->log_pages;

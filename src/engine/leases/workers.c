@@ -361,6 +361,7 @@ int workers_register(struct batch *batch, struct request *base)
     if (known)
         workers_forget(engine, known);
     TRY(known_add(engine, worker, err));
+    TRY(workers_unknown_categories(batch, worker, arena, &request->unknown_categories, err));
     if (engine->leases.awaits_worker) {
         engine->leases.awaits_worker = false;
         chore_soon(engine, CHORE_SWEEP, batch->now_us);
@@ -506,6 +507,7 @@ static int view_worker(struct batch *batch, const struct worker_state *worker, s
     view->row.queues = arena_str(arena, worker->row.queues);
     view->row.types = arena_str(arena, worker->row.types);
     view->row.categories = arena_str(arena, worker->row.categories);
+    TRY(workers_unknown_categories(batch, worker, arena, &view->unknown_categories, err));
     view->status = worker->row.lease_until_us < batch->now_us ? "offline"
                    : count                                    ? "working"
                                                               : "idle";

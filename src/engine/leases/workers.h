@@ -1,5 +1,5 @@
-/* Live workers and their leases (workers.c, heartbeats.c), and what the sweep remembers of them
- * (sweep.c). Belongs to the thread that has the turn (inbox.c). */
+/* Live workers and their leases (workers.c, worker_categories.c, heartbeats.c), and what the sweep
+ * remembers of them (sweep.c). Belongs to the thread that has the turn (inbox.c). */
 #ifndef ENGINE_LEASES_WORKERS_H
 #define ENGINE_LEASES_WORKERS_H
 
@@ -19,7 +19,7 @@ struct worker_state {
     uint32_t queues_count;
     struct str *types; /* NULL = any, an empty list = none */
     uint32_t types_count;
-    struct str *categories;
+    struct str *categories; /* count 0 = any */
     uint32_t categories_count;
     bool in_process;
     int64_t lease_written_us; /* the lease_until the store has */
@@ -65,7 +65,18 @@ int workers_register(struct batch *batch, struct request *base);
 int workers_heartbeat(struct batch *batch, struct request *base);
 int workers_leave(struct batch *batch, struct request *base);
 bool workers_serve(const struct worker_state *worker, struct str queue);
-/* A live worker that would be given a task of this queue and type. */
+/* Does it take tasks of this category (nil: without one, which are in `general`)? Names are looked
+ * up when they are needed: a category may be made, or renamed, while the worker lives. */
+bool workers_take_category(struct batch *batch, const struct worker_state *worker,
+                           const struct uuid *category_id);
+/* The ids of its categories, as far as they are there now; NULL = it takes all. */
+int workers_categories(struct batch *batch, const struct worker_state *worker,
+                       const struct uuid **ids, uint32_t *count, struct err *err);
+/* Those that are not there (yet), as a JSON array in arena; absent where there are none. Of a store
+ * without a catalog *unknown stays as it was. */
+int workers_unknown_categories(struct batch *batch, const struct worker_state *worker,
+                               struct arena *arena, struct str *unknown, struct err *err);
+/* A live worker that would be given a task of this queue and type, if the category is right. */
 bool workers_take(const struct batch *batch, const struct worker_state *worker, struct str queue,
                   struct str type);
 int workers_list(struct batch *batch, struct request *base);

@@ -10,6 +10,7 @@
 #include "engine/batch.h"
 #include "engine/engine_state.h"
 #include "engine/plans/categories.h"
+#include "engine/tasks/claim.h"
 #include "engine/plans/fire.h"
 #include "engine/plans/runs.h"
 #include "engine/tasks/ended.h"
@@ -399,6 +400,8 @@ int catalog_apply(struct batch *batch, struct request *base)
     if (rc < 0)
         return rc;
     batch->news.catalog_changed = true;
+    if (request->kind == CATALOG_CATEGORY)
+        claim_heat_categories(batch);
     chore_soon(batch->engine, CHORE_FIRE, 0); /* checked again after this batch */
     return 0;
 }

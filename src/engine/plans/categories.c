@@ -189,15 +189,22 @@ static int ensure(struct batch *batch, struct err *err)
     return 0;
 }
 
-int categories_find(struct batch *batch, struct str name, struct category_state **state,
-                    struct err *err)
+int categories_known(struct batch *batch, struct str name, struct category_state **state,
+                     struct err *err)
 {
     *state = NULL;
     if (!catalog_here(batch->engine))
         return 0;
     TRY(ensure(batch, err));
     *state = map_get(&batch->engine->plans.catalog.names, name);
-    if (*state || !batch->store->shared)
+    return 0;
+}
+
+int categories_find(struct batch *batch, struct str name, struct category_state **state,
+                    struct err *err)
+{
+    TRY(categories_known(batch, name, state, err));
+    if (*state || !catalog_here(batch->engine) || !batch->store->shared)
         return 0;
     if (catalog_look(batch, err) < 0) /* another node may have made it just now */
         return -(int)err->code;
@@ -212,6 +219,10 @@ int categories_get(struct batch *batch, const struct uuid *id, struct category_s
     if (!catalog_here(batch->engine))
         return 0;
     TRY(ensure(batch, err));
+    *state = map_get(&batch->engine->plans.catalog.ids, uuid_bytes(id));
+    if (*state || !batch->store->shared)
+        return 0;
+    TRY(catalog_look(batch, err)); /* as in categories_find; at most once in a batch */
     *state = map_get(&batch->engine->plans.catalog.ids, uuid_bytes(id));
     return 0;
 }

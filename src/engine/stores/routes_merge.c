@@ -46,6 +46,20 @@ static void add_counts(int64_t *to, const int64_t *from)
         to[i] += from[i];
 }
 
+/* A store without a catalog knows the worker's offer for tasks without a category only. */
+static void add_offers(struct queue_view *to, struct queue_offer *offers)
+{
+    struct queue_offer *last;
+
+    if (!offers || to->offers == offers)
+        return;
+    for (last = offers; last->next;)
+        last = last->next;
+    last->next = to->offers;
+    to->offers = offers;
+}
+
+
 /* A queue may be in two stores: then its own one knows its rules. */
 static int merge_queues(struct call *call, const struct tally *tally, struct queue_view **out,
                         uint32_t *out_count)
@@ -89,6 +103,7 @@ static int merge_queues(struct call *call, const struct tally *tally, struct que
             }
             known->served |= views[i].served;
             known->takes_any |= views[i].takes_any;
+            add_offers(known, views[i].offers);
         }
         arena_adopt(arena, &share->arena);
     }
@@ -190,6 +205,8 @@ static int add_worker(struct worker_view *to, const struct worker_view *from, st
         to->row.lease_until_us = from->row.lease_until_us;
     if (from->row.last_heartbeat_us > to->row.last_heartbeat_us)
         to->row.last_heartbeat_us = from->row.last_heartbeat_us;
+    if (!to->unknown_categories.data)
+        to->unknown_categories = from->unknown_categories;
     return 0;
 }
 

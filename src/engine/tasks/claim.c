@@ -324,6 +324,7 @@ static int try_claim(struct batch *batch, struct claim_request *request,
     }
     if (want.queues_count == 0)
         return 0;
+    TRY(workers_categories(batch, worker, &want.categories, &want.categories_count, err));
     TRY(batch_flush(batch, err));
     TRY(take_some(batch, request, worker, &want, err));
     if (more)
@@ -360,8 +361,8 @@ static bool asks_for(const struct claim_request *request, const struct worker_st
     return false;
 }
 
-bool claim_wants(const struct batch *batch, const struct claim_request *request,
-                 const struct worker_state *worker, struct str queue, struct str type)
+bool claim_wants_type(const struct batch *batch, const struct claim_request *request,
+                      const struct worker_state *worker, struct str queue, struct str type)
 {
     if (!asks_for(request, worker, queue))
         return false;
@@ -369,6 +370,13 @@ bool claim_wants(const struct batch *batch, const struct claim_request *request,
         return settings_types_cover(request->types, request->types_count, type);
     return settings_types_cover(worker->types, worker->types_count, type) &&
            !declined_has(batch->engine->main->leases.declined, worker->row.id, type, batch->now_us);
+}
+
+bool claim_wants(struct batch *batch, const struct claim_request *request,
+                 const struct worker_state *worker, const struct task_spec *spec)
+{
+    return claim_wants_type(batch, request, worker, spec->queue, spec->type) &&
+           workers_take_category(batch, worker, &spec->category_id);
 }
 
 bool claim_wants_hot(const struct batch *batch, const struct claim_request *request,
@@ -386,6 +394,27 @@ bool claim_wants_hot(const struct batch *batch, const struct claim_request *requ
     return false;
 }
 
+void claim_heat_categories(struct batch *batch)
+{
+    for (struct request *at = batch->engine->waiting.claims_first; at; at = at->next_waiting) {
+        const struct claim_request *request = (const struct claim_request *)at;
+        const struct worker_state *worker = workers_get(batch->engine, request->worker_id);
+        const struct str *asked;
+        uint32_t asked_count;
+
+        if (!worker || worker->categories_count == 0)
+            continue;
+        asked = request->queues_count ? request->queues : worker->queues;
+        asked_count = request->queues_count ? request->queues_count : worker->queues_count;
+        for (uint32_t i = 0; i < asked_count; i++) {
+            struct queue_state *state = limits_queue(batch->engine, asked[i]);
+
+            if (state)
+                batch_heat_here(batch, state);
+        }
+    }
+}
+
 /* Where counting is a way to the database, the claim itself finds out. */
 static bool has_ready(struct batch *batch, const struct queue_state *state)
 {
@@ -394,13 +423,14 @@ static bool has_ready(struct batch *batch, const struct queue_state *state)
                                             state->row.rule.name) > 0;
 }
 
-/* A claim that found nothing in them and takes every type: they are cold. */
+/* A claim that found nothing in them and takes every type and category: they are cold. */
 static void cool_asked(struct batch *batch, const struct claim_request *request,
                        const struct worker_state *worker)
 {
     struct queue_state **at = &batch->limits.hot;
 
-    if (!batch->store->shared || request->types_count || worker->types)
+    if (!batch->store->shared || request->types_count || worker->types ||
+        worker->categories_count)
         return;
     while (*at) {
         struct queue_state *state = *at;
@@ -434,7 +464,8 @@ static bool is_fruitless(const struct fruitless *fruitless, const struct claim_r
         return false;
     for (uint32_t i = 0; i < fruitless->count; i++)
         if (str_eq(fruitless->workers[i]->row.types, worker->row.types) &&
-            str_eq(fruitless->workers[i]->row.queues, worker->row.queues))
+            str_eq(fruitless->workers[i]->row.queues, worker->row.queues) &&
+            str_eq(fruitless->workers[i]->row.categories, worker->row.categories))
             return true;
     return false;
 }
@@ -442,7 +473,8 @@ static bool is_fruitless(const struct fruitless *fruitless, const struct claim_r
 static void note_fruitless(struct fruitless *fruitless, const struct claim_request *request,
                            const struct worker_state *worker)
 {
-    if (is_plain(request) && worker->types && fruitless->count < FRUITLESS_MAX)
+    if (is_plain(request) && (worker->types || worker->categories_count) &&
+        fruitless->count < FRUITLESS_MAX)
         fruitless->workers[fruitless->count++] = worker;
 }
 

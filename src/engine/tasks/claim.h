@@ -12,10 +12,15 @@ int claim_apply(struct batch *batch, struct request *base);
 int claim_serve_waiting(struct batch *batch, struct err *err);
 int claim_take(struct batch *batch, struct claim_request *request, struct worker_state *worker,
                struct task *task, struct err *err);
-bool claim_wants(const struct batch *batch, const struct claim_request *request,
-                 const struct worker_state *worker, struct str queue, struct str type);
+bool claim_wants(struct batch *batch, const struct claim_request *request,
+                 const struct worker_state *worker, const struct task_spec *spec);
+/* The same of what is in a queue, whatever its category. */
+bool claim_wants_type(const struct batch *batch, const struct claim_request *request,
+                      const struct worker_state *worker, struct str queue, struct str type);
 bool claim_wants_hot(const struct batch *batch, const struct claim_request *request,
                      const struct worker_state *worker);
+/* Categories were made, removed or renamed: what waiting claims may have has changed. */
+void claim_heat_categories(struct batch *batch);
 /* new tasks to waiting claims, before the first flush */
 int claim_hand_over(struct batch *batch, struct err *err);
 /* fails what no live worker can take, where that is wanted */

@@ -10,6 +10,7 @@
 #include "engine/leases/workers.h"
 #include "engine/limits/limits.h"
 #include "engine/limits/windows.h"
+#include "engine/plans/categories.h"
 #include "engine/tasks/claim.h"
 #include "engine/tasks/ended.h"
 
@@ -70,14 +71,29 @@ static int count_slots(struct batch *batch, const struct worker_state *worker,
     return 0;
 }
 
-static int look_at_workers(struct batch *batch, const struct task *task, struct why_facts *facts,
-                           struct err *err)
+/* Of its category; tasks without one are in `general`. */
+static int name_category(struct batch *batch, const struct task *task, struct arena *arena,
+                         struct str *name, struct err *err)
+{
+    struct category_state *category;
+
+    *name = STR(CATEGORY_GENERAL);
+    if (uuid_is_nil(&task->spec.category_id))
+        return 0;
+    TRY(categories_get(batch, &task->spec.category_id, &category, err));
+    *name = category ? arena_str(arena, category->row.name) : STR_NONE;
+    return category && !name->data ? err_no_memory(err) : 0;
+}
+
+static int look_at_workers(struct batch *batch, const struct task *task, struct arena *arena,
+                           struct why_facts *facts, struct err *err)
 {
     struct task **tasks = arena_alloc_array(&batch->arena, BOUND_CLAIM_MAX, sizeof *tasks);
     struct worker_state *worker;
     uint32_t cursor = 0;
 
     TRY_MEMORY(tasks);
+    TRY(name_category(batch, task, arena, &facts->workers.category, err));
     while ((worker = map_next(&batch->engine->leases.workers, &cursor)) != NULL) {
         if (worker->queues_count == 0 || worker->row.lease_until_us < batch->now_us)
             continue; /* a node without a pool, or silent */
@@ -88,10 +104,13 @@ static int look_at_workers(struct batch *batch, const struct task *task, struct 
         if (!workers_take(batch, worker, task->spec.queue, task->spec.type))
             continue;
         facts->workers.of_type++;
-        if (facts->workers.of_type <= WORKERS_COUNTED_MAX)
+        if (!workers_take_category(batch, worker, &task->spec.category_id))
+            continue;
+        facts->workers.of_category++;
+        if (facts->workers.of_category <= WORKERS_COUNTED_MAX)
             TRY(count_slots(batch, worker, tasks, facts, err));
     }
-    if (facts->workers.of_type > WORKERS_COUNTED_MAX)
+    if (facts->workers.of_category > WORKERS_COUNTED_MAX)
         facts->workers.slots = facts->workers.slots_taken = 0;
     return 0;
 }
@@ -104,22 +123,21 @@ static void look_at_claims(struct batch *batch, const struct task *task, struct 
         const struct claim_request *claim = (const struct claim_request *)at;
         const struct worker_state *worker = workers_get(batch->engine, claim->worker_id);
 
-        facts->workers.claim_waits =
-            worker && claim_wants(batch, claim, worker, task->spec.queue, task->spec.type);
+        facts->workers.claim_waits = worker && claim_wants(batch, claim, worker, &task->spec);
     }
 }
 
 /* ---- all of it ---- */
 
-static int look_at_queue(struct batch *batch, const struct task *task, struct why_facts *facts,
-                         struct err *err)
+static int look_at_queue(struct batch *batch, const struct task *task, struct arena *arena,
+                         struct why_facts *facts, struct err *err)
 {
     struct queue_state *state = limits_queue(batch->engine, task->spec.queue);
 
     facts->line = -1;
     if (batch->store->shared)
         TRY(workers_follow(batch, err));
-    TRY(look_at_workers(batch, task, facts, err));
+    TRY(look_at_workers(batch, task, arena, facts, err));
     look_at_claims(batch, task, facts);
     if (!state)
         return 0;
@@ -146,7 +164,7 @@ int explain_task(struct batch *batch, struct task *task, struct arena *arena,
     facts->window_state = task->status == STATUS_DELAYED && str_is(task->state, WINDOWS_STATE);
     if (!waits_for_its_turn(task->status))
         return 0;
-    TRY(look_at_queue(batch, task, facts, err));
+    TRY(look_at_queue(batch, task, arena, facts, err));
     return task->status == STATUS_BLOCKED ? explain_blocked(batch, task, arena, facts, err) : 0;
 }
 

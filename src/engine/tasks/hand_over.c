@@ -85,7 +85,7 @@ static int serve(struct batch *batch, struct claim_request *request, struct work
 
         if (request->claimed_count < request->max &&
             request->base.arena->used_bytes - used_bytes < BOUND_CLAIM_BYTES &&
-            claim_wants(batch, request, worker, task->spec.queue, task->spec.type)) {
+            claim_wants(batch, request, worker, &task->spec)) {
             TRY(give(batch, request, worker, slots[i], err));
         } else {
             slots[kept++] = slots[i];

@@ -1,6 +1,7 @@
 /* Tasks whose type no live worker of their queue has, if `on_no_handler: fail` says that they do
  * not wait. If no live worker serves the queue at all, they wait: a deploy or a restart is no
- * reason to fail. Part of the sweep, so only on the leader. */
+ * reason to fail. Nor does one fail whose type a worker has that takes other categories: it has a
+ * handler. Part of the sweep, so only on the leader. */
 #include "core/bounds.h"
 #include "engine/batch.h"
 #include "engine/engine_state.h"
@@ -34,7 +35,7 @@ static bool nobody_has(struct batch *batch, struct str queue, struct str type)
         const struct claim_request *claim = (const struct claim_request *)at;
         const struct worker_state *asks = workers_get(batch->engine, claim->worker_id);
 
-        if (asks && claim_wants(batch, claim, asks, queue, type))
+        if (asks && claim_wants_type(batch, claim, asks, queue, type))
             return false; /* a claim may name other types than its worker registered */
     }
     return served;

@@ -89,7 +89,8 @@ static void write_queues(struct buf *out, const struct stats_look *look, int64_t
                 "How long the first in line has been ready; 0 when none waits.");
     stats_look_map_unclaimed(look, &unclaimed);
     write_waits(out, request, &unclaimed, now_us, "queue_unclaimed_seconds",
-                "How long a task has been ready whose type no live worker of the queue has.");
+                "How long a task has been ready whose type or category no live worker of the "
+                "queue takes.");
 }
 
 static void write_counters(struct buf *out, const struct engine_stats *stats)

@@ -120,6 +120,36 @@ void stats_look_map_waits(const struct stats_look *look, struct map *waits)
         put_longest(waits, &look->waits[i]);
 }
 
+/* Does a live worker of the queue take it? */
+static bool is_offered(const struct queue_view *view, const struct queue_wait *wait,
+                       bool in_category)
+{
+    if (view->types && settings_types_cover(view->types, view->types_count, wait->type))
+        return true;
+    for (const struct queue_offer *offer = view->offers; offer; offer = offer->next) {
+        bool takes = !in_category;
+
+        for (uint32_t i = 0; !takes && i < offer->categories_count; i++)
+            takes = uuid_eq(&offer->categories[i], &wait->category_id);
+        if (takes && settings_types_cover(offer->types, offer->types_count, wait->type))
+            return true;
+    }
+    return false;
+}
+
+struct str stats_look_category(const struct stats_look *look, const struct queue_view *view,
+                               const struct queue_wait *wait)
+{
+    if (!is_offered(view, wait, false))
+        return STR_NONE;
+    if (uuid_is_nil(&wait->category_id))
+        return STR(CATEGORY_GENERAL);
+    for (uint32_t i = 0; i < look->categories_count; i++)
+        if (uuid_eq(&look->categories[i].id, &wait->category_id))
+            return look->categories[i].name;
+    return STR("(unknown)"); /* deleted, or beyond what is shown */
+}
+
 void stats_look_map_unclaimed(const struct stats_look *look, struct map *waits)
 {
     const struct stats_request *request = &look->request;
@@ -130,9 +160,7 @@ void stats_look_map_unclaimed(const struct stats_look *look, struct map *waits)
     for (uint32_t i = 0; i < look->waits_count; i++) {
         const struct queue_view *view = map_get(&views, look->waits[i].queue);
 
-        if (view && view->served && !view->takes_any &&
-            !(view->types &&
-              settings_types_cover(view->types, view->types_count, look->waits[i].type)))
+        if (view && view->served && !view->takes_any && !is_offered(view, &look->waits[i], true))
             put_longest(waits, &look->waits[i]);
     }
 }

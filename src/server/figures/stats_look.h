@@ -26,7 +26,11 @@ struct stats_look {
 int stats_look(struct api_call *call, call_step *then);
 /* By queue: struct queue_wait; the caller's to deinit. */
 void stats_look_map_waits(const struct stats_look *look, struct map *waits);
-/* The same of types that no live worker of a queue has, though the queue has workers. */
+/* The same of types and categories that no live worker of a queue takes, though the queue has
+ * workers. */
 void stats_look_map_unclaimed(const struct stats_look *look, struct map *waits);
+/* Of one of these: its category, if its type has workers and they take others; else absent. */
+struct str stats_look_category(const struct stats_look *look, const struct queue_view *view,
+                               const struct queue_wait *wait);
 
 #endif

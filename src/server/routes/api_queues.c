@@ -72,7 +72,7 @@ static void write_rule(struct buf *out, const struct queue_rule *rule)
 /* What this node's configuration says of it, which is not in the store. */
 static void write_configured(struct buf *out, const struct settings *settings, struct str name)
 {
-    bool has_pool = settings->workers != 0 && settings_has_commands(settings);
+    bool has_pool = settings->pool.slots != 0 && settings_has_commands(settings);
     bool configured = false;
 
     for (uint32_t i = 0; i < settings->queues_count; i++)

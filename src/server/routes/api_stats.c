@@ -180,6 +180,7 @@ static void write_alerts(struct api_call *call, const struct stats_look *stats)
         if (wait && view->counts[STATUS_PENDING]) {
             queues[i].unclaimed_us = now_us - wait->since_us;
             queues[i].unclaimed_type = wait->type;
+            queues[i].unclaimed_category = stats_look_category(stats, view, wait);
         }
         add_history(history, &queues[i], &others);
     }

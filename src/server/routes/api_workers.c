@@ -16,6 +16,8 @@ static int registered(struct api_call *call)
     render_text(&call->out, "id", request->id);
     render_int(&call->out, "heartbeat_ms", request->heartbeat_ms);
     render_int(&call->out, "lease_ms", request->lease_ms);
+    if (request->unknown_categories.data)
+        render_json(&call->out, "unknown_categories", request->unknown_categories);
     buf_byte(&call->out, '}');
     return call_reply(call, 201);
 }
@@ -56,6 +58,8 @@ static void write_worker(struct api_call *call, const void *item)
     render_json(out, "queues", row->queues);
     render_json(out, "types", row->types);
     render_json(out, "categories", row->categories);
+    if (view->unknown_categories.data)
+        render_json(out, "unknown_categories", view->unknown_categories);
     render_time(out, "started_at", row->started_at_us);
     render_time(out, "last_heartbeat", row->last_heartbeat_us);
     render_time(out, "lease_until", row->lease_until_us);

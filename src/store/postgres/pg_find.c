@@ -39,7 +39,8 @@ static int find_lanes(struct pg_store *store, const struct ready_want *want, str
     while ((lane = map_next(&store->lanes.names, &cursor)) != NULL)
         if (wants_queue(want, lane) &&
             settings_types_cover(want->types, want->types_count, lane->type) &&
-            !settings_types_name(want->types_not, want->types_not_count, lane->type))
+            !settings_types_name(want->types_not, want->types_not_count, lane->type) &&
+            ready_wants_category(want, &lane->category_id))
             wanted->lanes[wanted->count++] = lane;
     return 0;
 }

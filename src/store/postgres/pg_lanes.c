@@ -1,6 +1,6 @@
-/* Lanes: a queue and a type under one number, cached once seen. Lanes are never removed, so the
- * cache stays true; the number of a lane that another node made is looked up when it first appears.
- * Also the counts per lane and status: a transaction adds its differences as rows. */
+/* Lanes: a queue, a type and a category under one number, cached once seen. Lanes are never removed,
+ * so the cache stays true; the number of a lane that another node made is looked up when it first
+ * appears. Also the counts per lane and status: a transaction adds its differences as rows. */
 #include "base/clock.h"
 #include "store/postgres/pg_int.h"
 #include "store/postgres/pg_keeper.h"
@@ -13,23 +13,26 @@
 #define REFRESH_US INT64_C(1000000) /* how late an unannounced lane is found */
 #define REFRESH_LANE_US 100 /* more time per lane where there are so many that reading takes long */
 
-static size_t join_names(char *out, struct str a, struct str b, struct str c)
+/* A lane without a category has the shorter name. */
+static struct str lane_name(char *out, const struct task_spec *spec)
 {
     size_t len = 0;
-    struct str parts[] = {a, b, c};
+    struct str parts[] = {spec->namespace_name, spec->queue, spec->type,
+                          uuid_bytes(&spec->category_id)};
+    uint32_t count = uuid_is_nil(&spec->category_id) ? 3 : 4;
 
-    ASSERT(a.len + b.len + c.len + 2 < NAME_BYTES_MAX);
-    for (int i = 0; i < 3; i++) {
+    ASSERT(parts[0].len + parts[1].len + parts[2].len + parts[3].len + 3 < NAME_BYTES_MAX);
+    for (uint32_t i = 0; i < count; i++) {
         if (i > 0)
             out[len++] = SEPARATOR;
         memcpy(out + len, parts[i].data, parts[i].len);
         len += parts[i].len;
     }
-    return len;
+    return str_span(out, len);
 }
 
-static struct pg_lane *add_lane(struct pg_store *store, int64_t number, struct str namespace_name,
-                                struct str queue, struct str type, struct err *err)
+static struct pg_lane *add_lane(struct pg_store *store, int64_t number,
+                                const struct task_spec *spec, struct err *err)
 {
     struct pg_lane *lane = calloc(1, sizeof *lane + NAME_BYTES_MAX);
     char *text = (char *)(lane + 1);
@@ -46,11 +49,12 @@ static struct pg_lane *add_lane(struct pg_store *store, int64_t number, struct s
     }
     if (!lane || number >= store->lanes.cap)
         goto failed;
-    lane->name = str_span(text, join_names(text, namespace_name, queue, type));
+    lane->name = lane_name(text, spec);
     lane->lane = number;
-    lane->namespace_name = str_span(text, namespace_name.len);
-    lane->queue = str_span(text + namespace_name.len + 1, queue.len);
-    lane->type = str_span(text + namespace_name.len + queue.len + 2, type.len);
+    lane->namespace_name = str_span(text, spec->namespace_name.len);
+    lane->queue = str_span(text + spec->namespace_name.len + 1, spec->queue.len);
+    lane->type = str_span(text + spec->namespace_name.len + spec->queue.len + 2, spec->type.len);
+    lane->category_id = spec->category_id;
     if (map_put(&store->lanes.names, lane->name, lane) < 0)
         goto failed;
     store->lanes.by_lane[number] = lane;
@@ -61,16 +65,19 @@ failed:
     return NULL;
 }
 
-/* Columns: lane, namespace, queue, type. */
+/* Columns: lane, namespace, queue, type, category. */
 static struct pg_lane *lane_from_row(struct pg_store *store, const PGresult *result, int row,
                                      struct err *err)
 {
     int64_t number = get_int(result, row, 0, 0);
+    struct task_spec spec = {.namespace_name = view_text(result, row, 1),
+                             .queue = view_text(result, row, 2),
+                             .type = view_text(result, row, 3),
+                             .category_id = get_uuid(result, row, 4)};
 
     if (number < store->lanes.cap && store->lanes.by_lane[number])
         return store->lanes.by_lane[number];
-    return add_lane(store, number, view_text(result, row, 1), view_text(result, row, 2),
-                    view_text(result, row, 3), err);
+    return add_lane(store, number, &spec, err);
 }
 
 int lanes_load(struct pg_store *store, struct err *err)
@@ -112,29 +119,27 @@ void lanes_deinit(struct pg_store *store)
     store->lanes.read_us = 0;
 }
 
-static void put_names(struct pg_store *store, struct str namespace_name, struct str queue,
-                      struct str type)
+static void put_names(struct pg_store *store, const struct task_spec *spec)
 {
-    param_text(&store->conn.params, namespace_name);
-    param_text(&store->conn.params, queue);
-    param_text(&store->conn.params, type);
+    param_text(&store->conn.params, spec->namespace_name);
+    param_text(&store->conn.params, spec->queue);
+    param_text(&store->conn.params, spec->type);
+    param_uuid(&store->conn.params, &spec->category_id); /* nil becomes NULL, and all zeros there */
 }
 
 /* This transaction made the lane; if it rolls back, the number is looked up again. */
-struct pg_lane *lanes_get(struct pg_store *store, struct str namespace_name, struct str queue,
-                          struct str type, struct err *err)
+struct pg_lane *lanes_get(struct pg_store *store, const struct task_spec *spec, struct err *err)
 {
     char name[NAME_BYTES_MAX];
-    struct str key = str_span(name, join_names(name, namespace_name, queue, type));
-    struct pg_lane *lane = map_get(&store->lanes.names, key);
+    struct pg_lane *lane = map_get(&store->lanes.names, lane_name(name, spec));
     PGresult *result = NULL;
 
     if (lane)
         return lane;
-    put_names(store, namespace_name, queue, type);
+    put_names(store, spec);
     if (pg_send(store, PGSQL_lane_make, err) < 0)
         return NULL;
-    put_names(store, namespace_name, queue, type);
+    put_names(store, spec);
     if (pg_query(store, PGSQL_lane_find, &result, err) < 0)
         return NULL;
     if (PQntuples(result) == 1)

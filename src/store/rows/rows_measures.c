@@ -14,6 +14,7 @@ static const struct field_table hour_table = FIELD_TABLE(execution_hour, "hour",
 
 #define WAIT(...) FIELD_ROW(queue_wait, __VA_ARGS__)
 static const struct field wait_fields[] = {WAIT(queue, queue, TEXT, 0), WAIT(type, type, TEXT, 0),
+                                           WAIT(category_id, category_id, UUID, 0),
                                            WAIT(since, since_us, TIME, 0)};
 static const struct field_table wait_table = FIELD_TABLE(queue_wait, "wait", "w", wait_fields);
 

@@ -59,7 +59,8 @@ static int merge_add_queue(struct sqlite_store *store, const struct ready_want *
 
         if (line_ready(line) <= 0 ||
             !settings_types_cover(want->types, want->types_count, line->type) ||
-            settings_types_name(want->types_not, want->types_not_count, line->type))
+            settings_types_name(want->types_not, want->types_not_count, line->type) ||
+            !ready_wants_category(want, &line->category_id))
             continue;
         TRY(lines_head(store, line, &head, err));
         if (!head)

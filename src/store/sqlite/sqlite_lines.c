@@ -5,7 +5,7 @@
 #include <stdlib.h>
 
 #define SEPARATOR '\x1f'
-#define NAME_BYTES_MAX 1024 /* three names of at most BOUND_NAME_BYTES */
+#define NAME_BYTES_MAX 1024 /* three names of at most BOUND_NAME_BYTES, and an id */
 
 static const struct line_entry entry_first = {INT64_MIN, INT64_MIN};
 static const struct line_entry entry_last = {INT64_MAX, INT64_MAX};
@@ -33,6 +33,19 @@ static size_t join_names(char *out, struct str a, struct str b, struct str c)
     return len;
 }
 
+/* A lane without a category has the shorter name: most claims and enqueues look for these. */
+static struct str lane_name(char *out, const struct task_spec *spec)
+{
+    size_t len = join_names(out, spec->namespace_name, spec->queue, spec->type);
+
+    if (uuid_is_nil(&spec->category_id))
+        return str_span(out, len);
+    ASSERT(len + 1 + sizeof spec->category_id.bytes < NAME_BYTES_MAX);
+    out[len++] = SEPARATOR;
+    memcpy(out + len, spec->category_id.bytes, sizeof spec->category_id.bytes);
+    return str_span(out, len + sizeof spec->category_id.bytes);
+}
+
 static void line_free(struct line *line)
 {
     free(line->window);
@@ -56,22 +69,24 @@ void lines_deinit(struct lines *lines)
     *lines = (struct lines){MAP_INIT, MAP_INIT, NULL, 0, NULL, 0};
 }
 
-static struct line *line_new(int64_t lane, struct str namespace_name, struct str queue,
-                             struct str type)
+static struct line *line_new(int64_t lane, const struct task_spec *spec)
 {
-    size_t name_len = namespace_name.len + queue.len + type.len + 2;
-    struct line *line = calloc(1, sizeof *line + name_len + 1);
+    char space[NAME_BYTES_MAX];
+    struct str name = lane_name(space, spec);
+    size_t queue_at = spec->namespace_name.len + 1;
+    struct line *line = calloc(1, sizeof *line + name.len + 1);
     char *text;
 
     if (!line)
         return NULL;
     text = (char *)(line + 1);
-    join_names(text, namespace_name, queue, type);
+    memcpy(text, name.data, name.len);
     line->lane = lane;
-    line->name = str_span(text, name_len);
-    line->namespace_name = str_span(text, namespace_name.len);
-    line->queue = str_span(text + namespace_name.len + 1, queue.len);
-    line->type = str_span(text + namespace_name.len + queue.len + 2, type.len);
+    line->name = str_span(text, name.len);
+    line->namespace_name = str_span(text, spec->namespace_name.len);
+    line->queue = str_span(text + queue_at, spec->queue.len);
+    line->type = str_span(text + queue_at + spec->queue.len + 1, spec->type.len);
+    line->category_id = spec->category_id;
     line->boundary = entry_first;
     return line;
 }
@@ -146,10 +161,12 @@ int lines_load(struct sqlite_store *store, struct err *err)
     if (!stmt)
         return -(int)err->code;
     while ((rc = sql_step(&store->sql, stmt, err)) > 0) {
-        struct line *line = line_new(sqlite3_column_int64(stmt, 0),
-                                     str_of((const char *)sqlite3_column_text(stmt, 1)),
-                                     str_of((const char *)sqlite3_column_text(stmt, 2)),
-                                     str_of((const char *)sqlite3_column_text(stmt, 3)));
+        struct task_spec spec = {
+            .namespace_name = str_of((const char *)sqlite3_column_text(stmt, 1)),
+            .queue = str_of((const char *)sqlite3_column_text(stmt, 2)),
+            .type = str_of((const char *)sqlite3_column_text(stmt, 3)),
+            .category_id = column_uuid(stmt, 4)};
+        struct line *line = line_new(sqlite3_column_int64(stmt, 0), &spec);
 
         if (!line || add_line(&store->lines, line) < 0) {
             sqlite3_reset(stmt);
@@ -174,12 +191,10 @@ struct line_queue *lines_queue(struct lines *lines, struct str namespace_name, s
     return map_get(&lines->queues, str_span(name, len));
 }
 
-struct line *lines_get(struct sqlite_store *store, struct str namespace_name, struct str queue,
-                       struct str type, struct err *err)
+struct line *lines_get(struct sqlite_store *store, const struct task_spec *spec, struct err *err)
 {
     char name[NAME_BYTES_MAX];
-    size_t len = join_names(name, namespace_name, queue, type);
-    struct line *line = map_get(&store->lines.by_name, str_span(name, len));
+    struct line *line = map_get(&store->lines.by_name, lane_name(name, spec));
     sqlite3_stmt *stmt;
 
     if (line)
@@ -187,12 +202,14 @@ struct line *lines_get(struct sqlite_store *store, struct str namespace_name, st
     stmt = sql_get(&store->sql, SQL_lane_insert, err);
     if (!stmt)
         return NULL;
-    bind_str(stmt, 1, namespace_name);
-    bind_str(stmt, 2, queue);
-    bind_str(stmt, 3, type);
+    bind_str(stmt, 1, spec->namespace_name);
+    bind_str(stmt, 2, spec->queue);
+    bind_str(stmt, 3, spec->type);
+    sqlite3_bind_blob(stmt, 4, spec->category_id.bytes, sizeof spec->category_id.bytes,
+                      SQLITE_STATIC); /* all zeros where there is none */
     if (sql_run(&store->sql, stmt, NULL, err) < 0)
         return NULL;
-    line = line_new(sqlite3_last_insert_rowid(store->sql.db), namespace_name, queue, type);
+    line = line_new(sqlite3_last_insert_rowid(store->sql.db), spec);
     if (!line || add_line(&store->lines, line) < 0) {
         if (line)
             line_free(line);

@@ -1,6 +1,6 @@
-/* The ready lines in memory: for every lane (namespace, queue, type) a bounded window of its first
- * pending tasks, refilled from the index, and the counts per status. The window saves the claim a
- * query. The index stays the truth, and after a rollback everything here is read again.
+/* The ready lines in memory: for every lane (namespace, queue, type, category) a bounded window of
+ * its first pending tasks, refilled from the index, and the counts per status. The window saves the
+ * claim a query. The index stays the truth, and after a rollback everything here is read again.
  *
  * Every ready task of a lane at or before its `boundary` is in the window; later ones are only in
  * the index. Writer's thread only. */
@@ -28,7 +28,9 @@ struct line {
     struct str namespace_name; /* the texts live in one allocation behind the struct */
     struct str queue;
     struct str type;
-    struct str name;           /* namespace \x1f queue \x1f type: the key in the map */
+    struct uuid category_id;   /* nil = none */
+    struct str name;           /* namespace \x1f queue \x1f type, and \x1f category where there is
+                                * one: the key in the map */
     struct line *next_in_queue;
     int64_t counts[STATUS_COUNT];
     int64_t deltas[STATUS_COUNT]; /* of this transaction, not yet written */
@@ -66,9 +68,8 @@ static inline int64_t line_ready(const struct line *line)
 int lines_load(struct sqlite_store *store, struct err *err);
 void lines_deinit(struct lines *lines);
 
-/* The line of a lane, made (also as a row) on first use. NULL on failure. */
-struct line *lines_get(struct sqlite_store *store, struct str namespace_name, struct str queue,
-                       struct str type, struct err *err);
+/* The line of what a task asks for, made (also as a row) on first use. NULL on failure. */
+struct line *lines_get(struct sqlite_store *store, const struct task_spec *spec, struct err *err);
 struct line *lines_by_lane(struct lines *lines, int64_t lane);
 struct line_queue *lines_queue(struct lines *lines, struct str namespace_name, struct str queue);
 

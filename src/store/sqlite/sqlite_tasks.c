@@ -120,8 +120,7 @@ static void remember(struct task *task)
 
 static int insert_one(struct sqlite_store *store, struct task *task, struct err *err)
 {
-    struct line *line = lines_get(store, task->spec.namespace_name, task->spec.queue,
-                                  task->spec.type, err);
+    struct line *line = lines_get(store, &task->spec, err);
     sqlite3_stmt *stmt;
     char parked[PARKED_BYTES_MAX];
 
@@ -160,10 +159,19 @@ int sqlite_tasks_insert(struct store *base, struct task *const *tasks, uint32_t 
     return 0;
 }
 
+/* Where a stored task stands: it never moves to another lane. */
+static struct line *line_of(struct sqlite_store *store, const struct task *task, struct err *err)
+{
+    struct line *line = lines_by_lane(&store->lines, task->row.lane);
+
+    if (!line)
+        err_set(err, ERR_STORAGE, "a task names a lane that is not there; run verify");
+    return line;
+}
+
 static int save_one(struct sqlite_store *store, struct task *task, struct err *err)
 {
-    struct line *line = lines_get(store, task->spec.namespace_name, task->spec.queue,
-                                  task->spec.type, err);
+    struct line *line = line_of(store, task, err);
     sqlite3_stmt *stmt = line ? sql_get(&store->sql, SQL_state_update, err) : NULL;
     bool had_data = task->row.data, had_details = task->row.details;
     char parked[PARKED_BYTES_MAX];
@@ -171,7 +179,6 @@ static int save_one(struct sqlite_store *store, struct task *task, struct err *e
 
     if (!stmt)
         return -(int)err->code;
-    task->row.lane = line->lane;
     task->row.data = has_data(task);
     task->row.details = sqlite_has_details(task);
     bind_int(stmt, bind_state(stmt, task, parked), task->row.version);
@@ -347,7 +354,7 @@ static int delete_one(struct sqlite_store *store, struct task *task, struct err 
         return -(int)err->code;
     for (size_t i = 0; i < sizeof steps / sizeof steps[0]; i++)
         TRY(delete_by(store, steps[i].what, task, steps[i].by_id, err));
-    line = lines_get(store, task->spec.namespace_name, task->spec.queue, task->spec.type, err);
+    line = line_of(store, task, err);
     if (!line)
         return -(int)err->code;
     held_remove(&store->held, task->key);

@@ -39,8 +39,16 @@ struct source_worker {
     uint32_t queues_count;
     const struct str *types; /* exact or prefixes ending in '*'; NULL = all, empty = none */
     uint32_t types_count;
-    const struct str *categories;
+    const struct str *categories; /* count 0 = any */
     uint32_t categories_count;
+};
+
+/* What the source says of a worker that registered. */
+struct source_registration {
+    struct str id;
+    int64_t heartbeat_ms;
+    int64_t lease_ms;
+    struct str unknown_categories; /* JSON array of those that are not there (yet); or absent */
 };
 
 struct held {
@@ -73,8 +81,8 @@ struct source {
 
 struct source_verbs {
     int (*register_worker)(struct source *source, const struct source_worker *worker,
-                           struct arena *arena, struct str *id, int64_t *heartbeat_ms,
-                           int64_t *lease_ms, struct err *err);
+                           struct arena *arena, struct source_registration *registered,
+                           struct err *err);
     /* Up to max tasks; waits up to wait_ms for the first. json is filled only if want_json. */
     int (*claim)(struct source *source, uint32_t max, int64_t wait_ms, bool want_json,
                  struct arena *arena, struct work **works, uint32_t *count, struct err *err);

@@ -32,8 +32,8 @@ static struct str current_id(struct source_local *local, struct arena *arena)
 }
 
 static int local_register(struct source *source, const struct source_worker *worker,
-                          struct arena *arena, struct str *id, int64_t *heartbeat_ms,
-                          int64_t *lease_ms, struct err *err)
+                          struct arena *arena, struct source_registration *registered,
+                          struct err *err)
 {
     struct source_local *local = local_of(source);
     struct register_request request = {.base = {.kind = REQUEST_REGISTER, .arena = arena},
@@ -57,9 +57,8 @@ static int local_register(struct source *source, const struct source_worker *wor
     free(local->id);
     local->id = strndup(request.id.data, request.id.len);
     pthread_mutex_unlock(&local->mutex);
-    *id = request.id;
-    *heartbeat_ms = request.heartbeat_ms;
-    *lease_ms = request.lease_ms;
+    *registered = (struct source_registration){request.id, request.heartbeat_ms, request.lease_ms,
+                                               request.unknown_categories};
     return 0;
 }
 

@@ -113,8 +113,8 @@ static int keep_registration(struct source_remote *remote, const struct source_w
 }
 
 static int remote_register(struct source *source, const struct source_worker *worker,
-                           struct arena *arena, struct str *id, int64_t *heartbeat_ms,
-                           int64_t *lease_ms, struct err *err)
+                           struct arena *arena, struct source_registration *registered,
+                           struct err *err)
 {
     struct source_remote *remote = remote_of(source);
     LINE_AUTO struct line *line = line_begin(remote, FOR_OTHER);
@@ -135,8 +135,8 @@ static int remote_register(struct source *source, const struct source_worker *wo
     if (rc == -ERR_NOT_FOUND) /* this route always exists: it is not our server */
         return err_set(err, ERR_IO, "There is no Perdura server at this address.");
     TRY(rc);
-    TRY(remote_read_register(buf_view(&line->response), arena, id, heartbeat_ms, lease_ms, err));
-    return keep_registration(remote, &given, *id, err);
+    TRY(remote_read_register(buf_view(&line->response), arena, registered, err));
+    return keep_registration(remote, &given, registered->id, err);
 }
 
 static int remote_claim(struct source *source, uint32_t max, int64_t wait_ms, bool want_json,

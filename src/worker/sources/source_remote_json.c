@@ -214,18 +214,22 @@ static bool get_int(struct str object, const char *key, int64_t *number)
     return int_of(json_get(object, str_of(key)), number);
 }
 
-int remote_read_register(struct str body, struct arena *arena, struct str *id,
-                         int64_t *heartbeat_ms, int64_t *lease_ms, struct err *err)
+int remote_read_register(struct str body, struct arena *arena,
+                         struct source_registration *registered, struct err *err)
 {
     struct str object;
-    struct str text;
+    struct str text, unknown;
 
     if (!read_object(body, &object))
         return not_understood(err, "registration");
     text = get_text(object, "id", arena);
-    *id = arena_str(arena, text);
-    if (!text.len || !id->data || !get_int(object, "heartbeat_ms", heartbeat_ms) ||
-        !get_int(object, "lease_ms", lease_ms) || *heartbeat_ms <= 0 || *lease_ms <= 0)
+    unknown = json_get(object, STR("unknown_categories"));
+    registered->id = arena_str(arena, text);
+    registered->unknown_categories = arena_str(arena, unknown);
+    if (!text.len || !registered->id.data ||
+        !get_int(object, "heartbeat_ms", &registered->heartbeat_ms) ||
+        !get_int(object, "lease_ms", &registered->lease_ms) || registered->heartbeat_ms <= 0 ||
+        registered->lease_ms <= 0)
         return not_understood(err, "registration");
     return 0;
 }

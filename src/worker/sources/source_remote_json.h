@@ -15,8 +15,8 @@ void remote_write_heartbeat(struct buf *out, const struct held *held, uint32_t c
 
 /* The answers; body is checked here. -ERR_IO when it is not what the interface says. Texts of works
  * point into body, which must live as long. */
-int remote_read_register(struct str body, struct arena *arena, struct str *id,
-                         int64_t *heartbeat_ms, int64_t *lease_ms, struct err *err);
+int remote_read_register(struct str body, struct arena *arena,
+                         struct source_registration *registered, struct err *err);
 int remote_read_claim(struct str body, uint32_t max, struct arena *arena, struct work **works,
                       uint32_t *count, struct err *err);
 int remote_read_reports(struct str body, struct report_result *results, uint32_t count,

@@ -17,7 +17,8 @@ FROM execution_hours WHERE hour >= $1 GROUP BY hour, category_id;
 
 -- The first task in line of each lane with pending tasks.
 -- name: waits_longest
-SELECT l.queue, l.type, s.updated_at
+SELECT l.queue, l.type, nullif(l.category_id, '00000000-0000-0000-0000-000000000000'),
+    s.updated_at
 FROM (SELECT c.lane FROM lane_counts c WHERE c.status = 'pending'
         GROUP BY c.lane HAVING sum(c.tasks) > 0) p
 JOIN lanes l ON l.lane = p.lane

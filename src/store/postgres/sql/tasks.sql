@@ -41,18 +41,20 @@ WHERE pg_sequence_last_value('execution_keys') IS DISTINCT FROM $2::bigint;
 SELECT nextval('outbox_keys');
 
 -- name: lanes_all
-SELECT lane, namespace, queue, type FROM lanes;
+SELECT lane, namespace, queue, type, category_id FROM lanes;
 
 -- name: lane_make
-INSERT INTO lanes (namespace, queue, type) VALUES ($1, $2, $3)
-ON CONFLICT (namespace, queue, type) DO NOTHING;
+INSERT INTO lanes (namespace, queue, type, category_id) VALUES ($1, $2, $3,
+    coalesce($4, '00000000-0000-0000-0000-000000000000'))
+ON CONFLICT (namespace, queue, type, category_id) DO NOTHING;
 
 -- name: lane_find
-SELECT lane, namespace, queue, type FROM lanes
-WHERE namespace = $1 AND queue = $2 AND type = $3;
+SELECT lane, namespace, queue, type, category_id FROM lanes
+WHERE namespace = $1 AND queue = $2 AND type = $3
+    AND category_id = coalesce($4, '00000000-0000-0000-0000-000000000000');
 
 -- name: lane_by_number
-SELECT lane, namespace, queue, type FROM lanes WHERE lane = $1;
+SELECT lane, namespace, queue, type, category_id FROM lanes WHERE lane = $1;
 
 -- name: counts_add
 INSERT INTO lane_counts (lane, status, tasks) SELECT * FROM unnest($1::bigint[], $2::text[], $3::bigint[]);

@@ -81,11 +81,14 @@ SELECT 'task_states: task ' || s.id || CASE
     WHEN p.task IS NULL THEN ' has no row in task_specs'
     WHEN l.lane IS NULL THEN ' has no row in lanes'
     WHEN p.lane <> s.lane THEN ' has another lane in task_specs'
+    WHEN l.category_id <> coalesce(p.category_id, '00000000-0000-0000-0000-000000000000')
+        THEN ' stands in the lane of another category'
     ELSE ' is stored under key ' || s.task || ', which its id does not carry' END
 FROM task_states s
 LEFT JOIN task_specs p ON p.task = s.task
 LEFT JOIN lanes l ON l.lane = s.lane
 WHERE p.task IS NULL OR l.lane IS NULL OR p.lane <> s.lane OR perdura_key(s.id) <> s.task
+    OR l.category_id <> coalesce(p.category_id, '00000000-0000-0000-0000-000000000000')
 LIMIT $1;
 
 -- name: verify_specs

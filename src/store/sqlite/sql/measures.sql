@@ -16,7 +16,7 @@ WHERE hour >= ?1 GROUP BY hour, category_id;
 -- The first task in line of each lane with pending tasks.
 -- name: waits_longest
 SELECT * FROM (
-    SELECT l.queue, l.type, (SELECT s.updated_at FROM task_states s INDEXED BY task_states_ready
+    SELECT l.queue, l.type, nullif(l.category_id, zeroblob(16)) AS category_id, (SELECT s.updated_at FROM task_states s INDEXED BY task_states_ready
         WHERE s.lane = c.lane AND s.status = 'pending' AND s.parked IS NULL
         ORDER BY s.order_key LIMIT 1) AS since
     FROM lane_counts c JOIN lanes l ON l.lane = c.lane
@@ -28,7 +28,8 @@ SELECT l.queue, c.status, sum(c.tasks) FROM lane_counts c JOIN lanes l ON l.lane
 WHERE c.tasks <> 0 GROUP BY l.queue, c.status;
 
 -- name: counts_named
-SELECT l.namespace, l.queue, l.type, c.status, c.tasks
+SELECT l.namespace, l.queue, l.type, c.status, sum(c.tasks)
 FROM lane_counts c JOIN lanes l ON l.lane = c.lane
 WHERE c.tasks <> 0 AND c.status <> 'parked' -- which are pending, too
+GROUP BY l.namespace, l.queue, l.type, c.status
 ORDER BY l.namespace, l.queue, l.type, c.status;

@@ -83,13 +83,13 @@ DELETE FROM task_uniques
 WHERE namespace = ?1 AND kind = ?2 AND type = ?3 AND value = ?4 AND task = ?5;
 
 -- name: lane_insert
-INSERT INTO lanes (namespace, queue, type) VALUES (?1, ?2, ?3);
+INSERT INTO lanes (namespace, queue, type, category_id) VALUES (?1, ?2, ?3, ?4);
 
 -- name: lane_find
 SELECT lane FROM lanes WHERE namespace = ?1 AND queue = ?2 AND type = ?3;
 
 -- name: lanes_all
-SELECT lane, namespace, queue, type FROM lanes;
+SELECT lane, namespace, queue, type, category_id FROM lanes;
 
 -- name: count_add
 INSERT INTO lane_counts (lane, status, tasks) VALUES (?1, ?2, ?3)

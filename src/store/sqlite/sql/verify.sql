@@ -18,11 +18,15 @@ SELECT 'task_states: task ' || uuid_text(s.id) || CASE
     WHEN p.task IS NULL THEN ' has no row in task_specs'
     WHEN l.lane IS NULL THEN ' has no row in lanes'
     WHEN p.lane <> s.lane THEN ' has another lane in task_specs'
+    WHEN l.category_id <> coalesce(o.category_id, zeroblob(16))
+        THEN ' stands in the lane of another category'
     ELSE ' is stored under key ' || s.task || ', which its id does not carry' END
 FROM task_states s
 LEFT JOIN task_specs p ON p.task = s.task
 LEFT JOIN lanes l ON l.lane = s.lane
-WHERE p.task IS NULL OR l.lane IS NULL OR p.lane <> s.lane OR task_key(s.id) <> s.task;
+LEFT JOIN task_options o ON o.task = p.options
+WHERE p.task IS NULL OR l.lane IS NULL OR p.lane <> s.lane OR task_key(s.id) <> s.task
+    OR l.category_id <> coalesce(o.category_id, zeroblob(16));
 
 -- name: verify_specs
 SELECT 'task_specs: key ' || p.task || ' has no row in task_states' FROM task_specs p
@@ -327,7 +331,8 @@ SELECT 'task_specs: the row ' || task || ' has a value of another class than its
 FROM task_specs WHERE typeof(lane) <> 'integer'
 UNION ALL
 SELECT 'lanes: the row ' || lane || ' has a value of another class than its column'
-FROM lanes WHERE typeof(namespace) <> 'text' OR typeof(queue) <> 'text' OR typeof(type) <> 'text';
+FROM lanes WHERE typeof(namespace) <> 'text' OR typeof(queue) <> 'text' OR typeof(type) <> 'text'
+    OR typeof(category_id) <> 'blob';
 
 -- As readers reach them: by the task, and by the row that the run's id leads to.
 -- name: verify_log_owners

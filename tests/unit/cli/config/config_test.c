@@ -65,7 +65,7 @@ static void the_library_has_the_defaults_of_the_table(void **state)
     (void)state;
     settings_init(&settings);
     assert_int_equal(config_init_defaults(&config, &err), 0);
-    assert_int_equal(settings.workers, config.settings.workers);
+    assert_int_equal(settings.pool.slots, config.settings.pool.slots);
     assert_int_equal(settings.lease_ms, config.settings.lease_ms);
     assert_int_equal(settings.leader_lease_ms, config.settings.leader_lease_ms);
     assert_int_equal(settings.worker_timeout_ms, config.settings.worker_timeout_ms);
@@ -84,7 +84,7 @@ static void without_anything_every_setting_has_its_default(void **state)
     assert_int_equal(parse(&config, "", &err), 0);
     assert_text(config.settings.store, "perdura.db");
     assert_text(config.settings.listen, "127.0.0.1:7070");
-    assert_int_equal(config.settings.workers, -1);
+    assert_int_equal(config.settings.pool.slots, -1);
     assert_int_equal(config.settings.lease_ms, 30000);
     assert_int_equal(config.settings.leader_lease_ms, 30000);
     assert_int_equal(config.settings.worker_timeout_ms, -1);

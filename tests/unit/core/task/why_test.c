@@ -24,7 +24,8 @@ struct row {
     const char *words; /* of the sentence, separated by | */
 };
 
-#define A_WORKER .workers.live = 1, .workers.of_queue = 1, .workers.of_type = 1
+#define A_WORKER .workers.live = 1, .workers.of_queue = 1, .workers.of_type = 1, \
+                 .workers.of_category = 1
 
 static const struct row rows[] = {
     /* ended */
@@ -203,6 +204,17 @@ static const struct row rows[] = {
      WHY_NO_WORKER,
      "",
      "No worker of the queue 'mail' has a handler for the type 'send' (2 workers serve the queue)"},
+    {{.status = STATUS_PENDING},
+     {.workers.live = 3, .workers.of_queue = 2, .workers.of_type = 2,
+      .workers.category = {"reports", 7}},
+     WHY_NO_WORKER,
+     "",
+     "No live worker takes category \"reports\" in queue \"mail\" (2 workers have a handler for"},
+    {{.status = STATUS_PENDING},
+     {.workers.live = 1, .workers.of_queue = 1, .workers.of_type = 1},
+     WHY_NO_WORKER,
+     "",
+     "The category of the task was deleted, and no live worker takes all categories in queue"},
     {{.status = STATUS_PENDING}, {.workers.claim_waits = true}, WHY_READY, "", "Ready"},
     {{.status = STATUS_PENDING},
      {A_WORKER, .queue = {.running = 5, .concurrency = 5}},
