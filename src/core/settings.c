@@ -16,7 +16,8 @@ void settings_init(struct settings *settings)
                  {SETTINGS_KEEP_FAILED, &settings->retention.failed_ms},
                  {SETTINGS_KEEP, &settings->retention.events_ms},
                  {SETTINGS_KEEP, &settings->retention.executions_ms},
-                 {SETTINGS_KEEP, &settings->retention.logs_ms}};
+                 {SETTINGS_KEEP, &settings->retention.logs_ms},
+                 {SETTINGS_KEEP_AUDIT, &settings->retention.audit_ms}};
 
     *settings = (struct settings){.pool.slots = -1, .worker_timeout_ms = -1};
     for (size_t i = 0; i < sizeof times / sizeof *times; i++)

@@ -14,6 +14,7 @@ struct arena;
 #define SETTINGS_GRACE "5s"
 #define SETTINGS_KEEP "30d" /* completed tasks, events, executions, logs */
 #define SETTINGS_KEEP_FAILED "90d"
+#define SETTINGS_KEEP_AUDIT "400d" /* a year, and time to look at it */
 
 /* One entry of `handlers:`; also the place of a type's defaults (retry, timeout, hash_input). */
 struct handler_rule {
@@ -103,6 +104,7 @@ struct retention_rule { /* milliseconds; 0 = kept for ever */
     int64_t events_ms;
     int64_t executions_ms;
     int64_t logs_ms;
+    int64_t audit_ms;    /* the audit trail */
     int64_t log_levels_ms[SEVERITY_COUNT]; /* what lines of a level say; 0 = as long as the line */
     struct str archive;  /* folder for JSON lines (.zst); absent = tasks are just removed */
 };

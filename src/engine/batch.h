@@ -6,6 +6,7 @@
 
 #include "base/arena.h"
 #include "base/map.h"
+#include "core/log/audit.h"
 #include "core/task/outcome.h"
 #include "engine/engine.h"
 #include "engine/figures/measured.h"
@@ -80,6 +81,12 @@ struct batch_measured {
     bool hours_written;        /* figures per hour are part of this transaction */
 };
 
+/* What callers did, for the audit trail. */
+struct batch_audit {
+    BATCH_LIST(struct audit_entry) entries;
+    struct log_head head; /* behind them */
+};
+
 struct batch_spans {
     BATCH_LIST(struct span) list;
     int64_t boot_us; /* when the first of them was gathered */
@@ -115,6 +122,7 @@ struct batch {
     struct batch_recoveries recoveries;
     struct batch_measured measured;
     struct batch_spans spans;
+    struct batch_audit audit;
 };
 
 void batch_begin(struct batch *batch, struct engine *engine, int64_t now_us);

@@ -4,6 +4,7 @@
 
 #include "base/fault.h"
 #include "core/bounds.h"
+#include "engine/audit/trail.h"
 #include "engine/batch.h"
 #include "engine/chores.h"
 #include "engine/configure.h"
@@ -71,6 +72,7 @@ static const struct request_row {
     [REQUEST_RECOVERY] = {"recovery", recovery_apply, false},
     [REQUEST_RECOVERY_WORK] = {"recovery_work", recovery_work, false},
     [REQUEST_WHY] = {"why", explain_apply, false},
+    [REQUEST_AUDIT] = {"audit", trail_apply, false},
     [REQUEST_CONFIGURE] = {"configure", configure_apply, false},
 };
 
@@ -182,6 +184,7 @@ static int transact(struct engine *engine, struct request *list, bool timers, st
     TRY(refresh(engine, err));
     TRY(decide(batch, list, timers, err));
     TRY(limits_save(batch, err));
+    TRY(trail_write(batch, err));
     TRY(log_heads_write(batch, timers, err));
     pass_points("before", list);
     began_us = clock_boot_us();
@@ -283,6 +286,7 @@ static void after_commit(struct engine *engine, struct request *list)
     if (batch->swept)
         engine->leases.restarted = false;
     lost_tell(engine, batch);
+    trail_committed(engine, batch);
     log_heads_committed(engine, batch);
     nodes_tell(engine, batch);
     waits_answer(engine, batch);

@@ -12,6 +12,7 @@
 #include "base/gate.h"
 #include "base/clock.h"
 #include "core/access/principal.h"
+#include "core/log/audit.h"
 #include "core/plan/catalog.h"
 #include "core/measure/measure.h"
 #include "core/task/recovery.h"
@@ -48,6 +49,7 @@ enum request_kind {
     REQUEST_RECOVERY,
     REQUEST_RECOVERY_WORK,
     REQUEST_WHY,
+    REQUEST_AUDIT,
     REQUEST_CONFIGURE,
     REQUEST_KIND_COUNT
 };
@@ -425,6 +427,13 @@ struct why_request {
 /* Puts the configured rules of queues into force: see engine_configure. */
 struct configure_request {
     struct request base;
+};
+
+/* Entries for the audit trail that no other request makes: refusals at the door, backups. */
+struct audit_request {
+    struct request base;
+    struct audit_entry *entries; /* without numbers, times and hashes */
+    uint32_t count;
 };
 
 /* What changed, told after the commit on the queue's thread (SSE). */

@@ -5,6 +5,7 @@
 
 #include "base/uuid7.h"
 #include "core/log/redact.h"
+#include "engine/audit/trail.h"
 #include "engine/batch.h"
 #include "engine/chores.h"
 #include "engine/engine.h"
@@ -53,6 +54,7 @@ struct engine {
     struct waiting waiting;
     struct plans plans;
     struct log_heads heads;
+    struct trail audit;
     struct history history;
     struct figures figures;
     struct chore_state chores[CHORE_COUNT];

@@ -1,6 +1,7 @@
 /* perdura verify: the store compared with itself, its checkpoints with their hashes, its logs with
  * their chains and with signed records, also those of an anchor file. Only reads; a store that is
  * in use is seen as it was at one moment. One thread. */
+#include "core/log/audit.h"
 #include "core/log/logverify.h"
 #include "node/node.h"
 #include "engine/logs/anchor_file.h"
@@ -75,11 +76,18 @@ static void on_line(void *ctx, const char *line)
 static void on_log_finding(void *ctx, const struct logverify_finding *finding)
 {
     struct findings *findings = ctx;
-    struct verify_finding *added = add_finding(findings, str_of(finding->kind),
-                                               arena_str(findings->arena, finding->subject),
+    bool of_trail = finding->execution_id && audit_is_chain(finding->execution_id);
+    const char *at = of_trail ? memmem(finding->subject.data, finding->subject.len, "line ", 5)
+                              : NULL;
+    struct str subject =
+        at ? arena_format(findings->arena, "entry %.*s",
+                          (int)(finding->subject.data + finding->subject.len - at) - 5, at + 5)
+           : arena_str(findings->arena, finding->subject);
+    struct verify_finding *added = add_finding(findings, str_of(of_trail ? "audit" : finding->kind),
+                                               subject,
                                                arena_str(findings->arena, finding->detail));
 
-    if (added && finding->execution_id)
+    if (added && finding->execution_id && !of_trail)
         added->execution = *finding->execution_id;
 }
 
@@ -109,19 +117,28 @@ static void on_anchor_line(void *ctx, struct str line)
     logverify_anchor_line(ctx, line);
 }
 
+/* The verifier, and how many of its lines are entries of the audit trail. */
+struct log_reading {
+    struct logverify *verify;
+    int64_t entries;
+};
+
 static void on_record(void *ctx, const struct anchor_row *row)
 {
-    logverify_record(ctx, row);
+    logverify_record(((struct log_reading *)ctx)->verify, row);
 }
 
 static void on_note(void *ctx, const struct log_note *note)
 {
-    logverify_note(ctx, note);
+    logverify_note(((struct log_reading *)ctx)->verify, note);
 }
 
 static void on_log_line(void *ctx, const struct log_line *line, struct str chain_hash)
 {
-    logverify_line(ctx, line, chain_hash);
+    struct log_reading *reading = ctx;
+
+    reading->entries += audit_is_chain(&line->execution_id);
+    logverify_line(reading->verify, line, chain_hash);
 }
 
 /* What the store says of itself: its key, and since when lines have hashes. */
@@ -168,7 +185,8 @@ static bool is_meant(const struct logverify_options *options, const struct sign_
 
 struct totals {
     int64_t tasks;
-    struct logverify_counts logs;
+    struct logverify_counts logs; /* without the audit trail */
+    int64_t entries;              /* of that */
     struct str public_key;
     struct str key_missed; /* why the key of a store was not at hand; absent = it was */
     struct str anchor;     /* as asked for, or the configured one */
@@ -212,14 +230,14 @@ static int64_t wait_us(const struct settings *settings)
     return (3 * every_ms > FRESH_MS ? 3 * every_ms : FRESH_MS) * CLOCK_MS_US;
 }
 
-static int read_all(struct logverify *verify, struct store *store, const char *anchor,
+static int read_all(struct log_reading *reading, struct store *store, const char *anchor,
                     struct err *err)
 {
-    const struct log_walk walk = {on_record, on_note, on_log_line, verify};
+    const struct log_walk walk = {on_record, on_note, on_log_line, reading};
     int rc = 0;
 
     if (anchor && access(anchor, F_OK) == 0) /* before the store, which only grows meanwhile */
-        rc = anchor_file_read(anchor, on_anchor_line, verify, err);
+        rc = anchor_file_read(anchor, on_anchor_line, reading->verify, err);
     return rc < 0 ? rc : store->verbs->logs->walk(store, &walk, err);
 }
 
@@ -244,7 +262,7 @@ static int verify_logs(struct store *store, const struct settings *settings,
     struct logverify_counts counts = {0}, *total = &totals->logs;
     struct str missed = STR_NONE;
     uint32_t found_before = findings->count;
-    struct logverify *verify;
+    struct log_reading reading = {.entries = 0};
     int rc = read_keys(request, &options, err);
 
     if (rc == 0)
@@ -252,26 +270,27 @@ static int verify_logs(struct store *store, const struct settings *settings,
     if (rc < 0)
         return rc;
     options.mac = load_mac(settings, store, &options, findings->arena, &missed);
-    verify = logverify_new(&options);
-    if (!verify) {
+    reading.verify = logverify_new(&options);
+    if (!reading.verify) {
         logmac_free(options.mac);
         return err_no_memory(err);
     }
-    rc = read_all(verify, store, anchor, err);
+    rc = read_all(&reading, store, anchor, err);
     if (rc == 0)
-        rc = logverify_end(verify, &counts, err);
-    logverify_free(verify);
+        rc = logverify_end(reading.verify, &counts, err);
+    logverify_free(reading.verify);
     logmac_free(options.mac);
     name_tasks(store, findings, found_before);
     if (rc == 0)
         check_anchor_there(anchor, &counts, findings);
     if (options.has_key && missed.data && !totals->key_missed.data)
         totals->key_missed = missed;
-    total->lines += counts.lines;
+    totals->entries += reading.entries;
+    total->lines += counts.lines - reading.entries;
     total->emptied += counts.emptied;
     total->adopted += counts.adopted;
     total->waiting += counts.waiting;
-    total->executions += counts.executions;
+    total->executions += counts.executions - (reading.entries > 0);
     total->records += counts.records;
     total->unsigned_records += counts.unsigned_records;
     total->anchor_records += counts.anchor_records;
@@ -357,6 +376,8 @@ static int fill_report(const struct totals *totals, const struct verify_request 
         add_count(counts, report, STR("tasks"), totals->tasks);
     if (only_checkpoints)
         return 0;
+    if (totals->entries > 0)
+        add_count(counts, report, STR("audit entries"), totals->entries);
     add_count(counts, report, STR("log lines"), totals->logs.lines);
     add_count(counts, report, STR("executions with logs"), totals->logs.executions);
     add_count(counts, report, STR("records"), totals->logs.records);

@@ -50,6 +50,8 @@ int api_backup(struct api_call *call);
 int api_backup_place(struct api_call *call);
 /* api_access.c */
 int api_whoami(struct api_call *call);
+/* api_audit.c */
+int api_audit_list(struct api_call *call);
 /* api_dashboard.c */
 int api_index(struct api_call *call);
 int api_asset(struct api_call *call);

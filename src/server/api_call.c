@@ -1,6 +1,7 @@
 /* One request from its arrival to its answer: what handlers read it with, how they hand it to the
  * queue or a reader, and how it is answered. Handlers decide what a request means. Loop thread, but
  * for run_read (a reader's) and request_done (the engine's). */
+#include "server/door/door.h"
 #include "server/server_int.h"
 
 #include "base/hash.h"
@@ -101,6 +102,8 @@ void call_fail(struct api_call *call)
 {
     int status = err_http_status(call->err.code);
 
+    if (status == 401 || status == 403)
+        refusals_note(call->server->door->refusals, call);
     buf_deinit(&call->out);
     call->out = BUF_INIT(CALL_REPLY_BYTES_MAX);
     render_error(&call->out, &call->err);

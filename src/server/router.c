@@ -204,6 +204,9 @@ const struct route routes[] = {
           "Where backups go, and what is copied", 0, NULL)
     ROUTE(POST, "/v1/backup", api_backup, SCOPE(ADMIN),
           "Write a backup of the store into backup_dir", 0, NULL)
+    ROUTE(GET, "/v1/audit", api_audit_list, SCOPE(AUDIT_READ),
+          "Who changed what, and what was refused, newest first", 0, LIST, "principal", "action",
+          "object_kind", "object_id", "outcome", "after", "before")
     ROUTE(GET, "/v1/whoami", api_whoami, ANYONE, "Who asks, and what that allows", 0, NULL)
     ROUTE(GET, "/metrics", api_metrics, SCOPE(METRICS_READ), "Metrics for Prometheus", 0, NULL)
     ROUTE(GET, "/healthz", api_healthz, OPEN, "Is the process alive", 0, NULL)

@@ -4,6 +4,7 @@
  * the end of a copy), schema_migrations (the target has its own). */
 #include "store/store_copy.h"
 
+#include "core/log/audit_fields.h"
 #include "core/plan/catalog_fields.h"
 #include "core/task/execution_fields.h"
 #include "core/task/recovery_fields.h"
@@ -108,6 +109,8 @@ static const struct copy_column log_anchors[] = {INT("serial"),       NAMESPACE,
                                                  LONG("record"),      TEXT("record_hash"),
                                                  TEXT("signature"),   TIME("created_at")};
 
+static const struct copy_column audit_log[] = {AUDIT_FIELDS(COPIED)};
+
 static const struct copy_column categories[] = {CATEGORY_FIELDS(COPIED)};
 
 static const struct copy_column jobs[] = {JOB_FIELDS(COPIED) JOB_LAST_FIELDS(COPIED)};
@@ -178,6 +181,7 @@ const struct copy_table copy_tables[] = {
     {TABLE("execution_logs", logs, 2)},
     {TABLE("log_heads", log_heads, 2)},
     {TABLE("log_anchors", log_anchors, 1)},
+    {TABLE("audit_log", audit_log, 1)},
     {TABLE("task_checkpoints", checkpoints, 2)},
     {TABLE("task_results", results, 1)},
     {TABLE("task_states", states, 1), .apart = "task_details", .pointer = "details"},
@@ -201,7 +205,7 @@ const struct copy_table copy_tables[] = {
     {TABLE("rate_limits", buckets, 2), .shared_only = true},
     {TABLE("store_info", info, 1), .first = "name = 'log_chain_since'",
      .only = "name NOT IN ('node_worker', 'timeline', '" COPY_FACT "', "
-             "'" MOVED_FACT "', 'lock_months', 'lock_log_anchors')"},
+             "'" MOVED_FACT "', 'lock_months', 'lock_log_anchors', 'lock_audit')"},
 };
 const uint32_t copy_tables_count = sizeof copy_tables / sizeof copy_tables[0];
 

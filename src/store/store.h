@@ -28,6 +28,7 @@ struct store;
 struct store_reader;
 struct rows;
 struct store_copy_verbs;
+struct audit_verbs;
 struct catalog_verbs;
 struct log_verbs;
 struct log_checked;
@@ -470,6 +471,7 @@ struct store_verbs {
     const struct store_copy_verbs *copy; /* rows in and out; store_copy.h */
     const struct catalog_verbs *catalog; /* jobs, schedules and the like; catalog_store.h */
     const struct log_verbs *logs; /* chains and records; log_store.h */
+    const struct audit_verbs *audit; /* the audit trail; audit_store.h */
     const struct recovery_verbs *recovery; /* the recovery queue; recovery_store.h */
     const struct measure_verbs *measures; /* executions per hour; measure_store.h */
 };

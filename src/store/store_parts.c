@@ -271,6 +271,7 @@ static const struct store_verbs parts_verbs = {.close = parts_close,
                                                .read_logs = read_logs,
                                                .backup = backup,
                                                .catalog = &parts_catalog_verbs,
+                                               .audit = &parts_audit_verbs,
                                                .recovery = &parts_recovery_verbs,
                                                .measures = &parts_measure_verbs};
 

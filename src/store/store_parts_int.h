@@ -28,6 +28,8 @@ static inline struct parts_reader *parts_reader_of(struct store_reader *reader)
 int parts_check(const struct parts *parts, uint32_t part, struct err *err);
 
 extern const struct catalog_verbs parts_catalog_verbs; /* store_parts_catalog.c */
+struct audit_verbs;
+extern const struct audit_verbs parts_audit_verbs;    /* store_parts_recovery.c */
 extern const struct recovery_verbs parts_recovery_verbs; /* store_parts_recovery.c */
 extern const struct measure_verbs parts_measure_verbs; /* store_parts_measures.c */
 

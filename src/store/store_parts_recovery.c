@@ -1,5 +1,7 @@
-/* The recovery queues of several stores read as one: entries are ordered by their whole ids over
- * all stores, candidates by the order of discovery. Each reader belongs to one thread. */
+/* The recovery queues and audit trails of several stores read as one: entries are ordered by their
+ * whole ids over all stores, candidates by the order of discovery. Each reader belongs to one
+ * thread. */
+#include "store/audit_store.h"
 #include "store/recovery_store.h"
 #include "store/store_parts_int.h"
 
@@ -124,3 +126,31 @@ static int read_candidates(struct store_reader *base, const struct candidate_fil
 const struct recovery_verbs parts_recovery_verbs = {.read_entry = read_entry,
                                                            .read_entries = read_entries,
                                                            .read_candidates = read_candidates};
+
+/* ---- audit trails ---- */
+
+static int compare_audit(const void *a, const void *b)
+{
+    return memcmp(((const struct audit_entry *)b)->id.bytes,
+                  ((const struct audit_entry *)a)->id.bytes, 16);
+}
+
+static int read_audit(struct store_reader *base, const struct audit_filter *filter,
+                      struct arena *arena, struct audit_entry **entries, uint32_t *count,
+                      struct err *err)
+{
+    struct parts_reader *reader = parts_reader_of(base);
+    struct gathered all = {.bytes = sizeof **entries};
+
+    for (uint32_t i = 0; i < reader->parts->base.parts; i++) {
+        TRY(parts_check(reader->parts, i, err));
+        TRY(reader->parts->stores[i]->verbs->audit->read(reader->readers[i], filter, arena, entries,
+                                                         count, err));
+        TRY(gather(&all, *entries, *count, arena, err));
+    }
+    *count = sort_first(&all, filter->limit, compare_audit);
+    *entries = (void *)all.items;
+    return 0;
+}
+
+const struct audit_verbs parts_audit_verbs = {.read = read_audit};

@@ -105,7 +105,8 @@ int conformance_run(const struct conformance_kind *kind)
         conformance_registry_tests,  conformance_read_tests,     conformance_whole_tests,
         conformance_model_tests,     conformance_catalog_tests,  conformance_plans_tests,
         conformance_runs_tests,      conformance_executions_tests,
-        conformance_rivals_tests,    conformance_logs_tests,     conformance_measures_tests};
+        conformance_rivals_tests,    conformance_logs_tests,     conformance_measures_tests,
+        conformance_audit_tests};
     struct CMUnitTest tests[TESTS_MAX];
     size_t count = 0;
 

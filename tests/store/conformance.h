@@ -62,6 +62,7 @@ extern const struct conformance_test conformance_executions_tests[];
 extern const struct conformance_test conformance_rivals_tests[];
 extern const struct conformance_test conformance_logs_tests[];
 extern const struct conformance_test conformance_measures_tests[];
+extern const struct conformance_test conformance_audit_tests[];
 
 /* Runs all of them on a kind of store; the number of failed tests. */
 int conformance_run(const struct conformance_kind *kind);

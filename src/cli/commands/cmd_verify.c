@@ -9,6 +9,8 @@
 static const struct flag flags[] = {
     {.name = "logs", .type = FLAG_BOOL,
      .help = "only the logs: their hash chains and the signed records about them"},
+    {.name = "audit", .type = FLAG_BOOL, .help = "only the audit trail and the logs, which share "
+     "their signed records"},
     {.name = "checkpoints", .type = FLAG_BOOL, .help = "the hashes of the checkpoints only"},
     {.name = "anchor", .type = FLAG_TEXT, .value = "FILE",
      .help = "compare the logs with the records of this anchor file"},
@@ -107,7 +109,7 @@ static uint32_t split_keys(struct str text, struct str *keys)
 static int run(struct call *call)
 {
     struct str keys[PUBLIC_KEYS_MAX];
-    struct verify_request request = {.logs = call_given(call, "logs"),
+    struct verify_request request = {.logs = call_given(call, "logs") || call_given(call, "audit"),
                                      .checkpoints = call_given(call, "checkpoints"),
                                      .anchor = call_given_text(call, "anchor"),
                                      .public_keys = keys};
@@ -130,6 +132,7 @@ const struct command command_verify = {
                "checks everything. With an anchor file kept elsewhere it also finds logs cut at "
                "the end, missing runs and a store that was set back.",
     .example = "perdura verify --store perdura.db\n"
+               "perdura verify --store perdura.db --audit\n"
                "perdura verify --store perdura.db --logs --anchor /mnt/safe/perdura.anchor\n"
                "perdura verify --store backup.db --checkpoints",
     .flags = flags, .groups = FLAGS_STORE | FLAGS_JSON, .run = run};

@@ -4,6 +4,7 @@
 
 #include "base/fault.h"
 #include "core/bounds.h"
+#include "engine/audit/trail.h"
 #include "engine/batch.h"
 #include "engine/engine_state.h"
 #include "engine/history/archive.h"
@@ -192,6 +193,18 @@ static int prune_recoveries(struct batch *batch, bool *more, struct err *err)
     return 0;
 }
 
+static int prune_trail(struct batch *batch, bool *more, struct err *err)
+{
+    int64_t kept_ms = batch->engine->settings->retention.audit_ms;
+    bool again;
+
+    if (kept_ms <= 0)
+        return 0;
+    TRY(trail_prune(batch, before(batch->now_us, kept_ms), kept_ms, &again, err));
+    *more |= again;
+    return 0;
+}
+
 static int remove_chunk(struct batch *batch, bool *more, struct err *err)
 {
     const struct retention_rule *rule = &batch->engine->settings->retention;
@@ -212,6 +225,7 @@ static int remove_chunk(struct batch *batch, bool *more, struct err *err)
         batch->wrote = true;
     *more |= batch->engine->history.rows_cursor != 0;
     TRY(log_retention_run(batch, more, err));
+    TRY(prune_trail(batch, more, err));
     log_heads_reason(batch, CUT_DELETE);
     FAULT_POINT("retention.history");
     log_heads_trim(batch, before(log_now_us(batch), rule->logs_ms));
@@ -292,5 +306,8 @@ int control_purge(struct batch *batch, struct request *base)
         if (request->removed < REMOVE_STEP)
             TRY(purge_status(batch, request, ended_statuses[i], err));
     log_heads_reason(batch, CUT_DELETE);
-    return 0;
+    if (request->removed == 0)
+        return 0;
+    return trail_note(batch, base, "task.purge", "user", request->user_id,
+                      batch_text(batch, "{\"removed\":%u}", request->removed), err);
 }

@@ -7,6 +7,7 @@
 
 #include "base/fault.h"
 #include "core/bounds.h"
+#include "engine/audit/trail.h"
 #include "engine/batch.h"
 #include "engine/chores.h"
 #include "engine/engine_state.h"
@@ -163,8 +164,10 @@ int recovery_apply(struct batch *batch, struct request *base)
     TRY(batch_task(batch, &request->task_id, &task, err));
     if (!task)
         return no_such_task(&request->task_id, err);
-    return request->op == RECOVERY_OP_PUT ? put_request(batch, task, request)
-                                          : validate_request(batch, task, request);
+    if (request->op != RECOVERY_OP_PUT)
+        return validate_request(batch, task, request);
+    TRY(put_request(batch, task, request));
+    return trail_note_id(batch, base, "task.recover", "task", &request->task_id, STR_NONE, err);
 }
 
 /* ---- working it off ---- */

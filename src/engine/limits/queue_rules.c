@@ -4,9 +4,11 @@
 
 #include "core/task/order.h"
 #include "core/task/search.h"
+#include "engine/audit/trail.h"
 #include "engine/batch.h"
 #include "engine/engine_state.h"
 #include "engine/limits/limits.h"
+#include "store/difference.h"
 
 static int make_view(struct batch *batch, struct queue_state *state, struct arena *arena,
                      struct queue_view *view, struct err *err)
@@ -143,6 +145,24 @@ static int hold_row(struct batch *batch, struct str name, struct queue_state **s
     return limits_follow_one(batch, name, state, err);
 }
 
+/* For the audit trail; before or after is NULL where there was or is no queue. */
+static int audit(struct batch *batch, struct queue_patch_request *request, const char *action,
+                 const struct queue_row *before, const struct queue_row *after)
+{
+    if (!request->base.caller)
+        return 0;
+    return trail_note(batch, &request->base, action, "queue", request->name,
+                      store_queue_difference(before, after, &batch->arena), &request->base.err);
+}
+
+static int remove_queue(struct batch *batch, struct queue_patch_request *request)
+{
+    struct queue_row row;
+
+    TRY(queues_remove(batch, request, &row));
+    return audit(batch, request, "queue.delete", &row, NULL);
+}
+
 int limits_patch(struct batch *batch, struct request *base)
 {
     struct queue_patch_request *request = (struct queue_patch_request *)base;
@@ -151,7 +171,7 @@ int limits_patch(struct batch *batch, struct request *base)
     struct queue_row row;
 
     if (request->remove)
-        return queues_remove(batch, request);
+        return remove_queue(batch, request);
     if (request->known_only && !limits_queue(batch->engine, request->name))
         return err_set(err, ERR_NOT_FOUND, "there is no such queue");
     if (search_is_pattern(request->name) && !limits_queue(batch->engine, request->name))
@@ -169,6 +189,10 @@ int limits_patch(struct batch *batch, struct request *base)
     row.updated_at_us = batch->now_us;
     batch->wrote = true;
     TRY(batch->store->verbs->queue_put(batch->store, &row, err));
+    TRY(audit(batch, request, request->pause    ? "queue.pause"
+                              : request->resume ? "queue.resume"
+                                                : "queue.update",
+              &state->row, &row));
     TRY(reorder(batch, &state->row.rule, &row.rule, err));
     TRY(limits_replace_row(batch->engine, state, &row, err));
     if (request->set) {

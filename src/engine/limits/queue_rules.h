@@ -7,7 +7,8 @@
 
 struct batch;
 
-int queues_remove(struct batch *batch, struct queue_patch_request *request);
+int queues_remove(struct batch *batch, struct queue_patch_request *request,
+                  struct queue_row *gone); /* as it was */
 int queues_remove_idle(struct batch *batch, struct err *err); /* empty and without settings */
 int queues_follow_gone(struct batch *batch, struct err *err); /* that others removed */
 int limits_list(struct batch *batch, struct request *base);

@@ -51,7 +51,8 @@ static int remove_one(struct batch *batch, struct queue_state *state, struct err
     return 0;
 }
 
-int queues_remove(struct batch *batch, struct queue_patch_request *request)
+int queues_remove(struct batch *batch, struct queue_patch_request *request,
+                  struct queue_row *gone)
 {
     struct err *err = &request->base.err;
     MAP_AUTO struct map used = MAP_INIT;
@@ -66,6 +67,7 @@ int queues_remove(struct batch *batch, struct queue_patch_request *request)
     if (is_configured(batch->engine, request->name))
         return err_set(err, ERR_CONFLICT, "the configuration names this queue; take it out there, "
                        "or it comes back with the next start");
+    *gone = state->row; /* its texts live until the next batch begins */
     rc = load_used(batch, &used, err);
     if (rc == 0 && map_get(&used, request->name))
         rc = err_set(err, ERR_CONFLICT, "the queue holds tasks; delete them first, or wait until "

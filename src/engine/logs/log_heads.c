@@ -172,6 +172,7 @@ struct taken {
     struct log_taken rounds[ROUNDS_MAX];
     uint32_t rounds_count;
     bool more;
+    bool trail; /* the audit trail has entries that no record names */
 };
 
 static int take_heads(struct batch *batch, struct taken *taken, struct err *err)
@@ -188,6 +189,21 @@ static int take_heads(struct batch *batch, struct taken *taken, struct err *err)
     return 0;
 }
 
+/* Where the audit trail stands, if no record says it yet. */
+static int sign_trail(struct batch *batch, struct pen *pen, struct err *err)
+{
+    struct log_part head;
+    bool any;
+
+    TRY(trail_unsigned(batch, &head, &any, err));
+    if (!any)
+        return 0;
+    log_tell_doubt(batch);
+    TRY(pen_write_parts(batch, pen, head.refused ? ANCHOR_REFUSED : ANCHOR_HEADS, STR_NONE, &head,
+                        1, err));
+    return trail_signed(batch, &head, err);
+}
+
 static int write_all(struct batch *batch, const struct taken *taken, bool seam, struct err *err)
 {
     struct pen pen;
@@ -202,6 +218,8 @@ static int write_all(struct batch *batch, const struct taken *taken, bool seam, 
     if (rc == 0)
         rc = pen_write_parts(batch, &pen, ANCHOR_HEADS, STR("written"),
                              batch->logs.remembered.items, batch->logs.remembered.count, err);
+    if (rc == 0 && taken->trail)
+        rc = sign_trail(batch, &pen, err);
     batch->logs.anchored = true;
     batch->logs.sewn = seam;
     buf_deinit(&pen.text);
@@ -214,6 +232,7 @@ static int write_all(struct batch *batch, const struct taken *taken, bool seam, 
  * looked for. */
 static int take_signable(struct batch *batch, struct taken *taken, struct err *err)
 {
+    struct log_part trail;
     bool waits, open;
 
     TRY(log_key_look(batch, &waits, err));
@@ -221,13 +240,14 @@ static int take_signable(struct batch *batch, struct taken *taken, struct err *e
         batch->engine->heads.next_us = batch->now_us + every_us(batch->engine);
         return 0;
     }
+    TRY(trail_unsigned(batch, &trail, &taken->trail, err));
     TRY(batch->store->verbs->logs->heads_open(batch->store, &open, err));
-    if (!open)
+    if (!open && !taken->trail)
         return 0;
     if (log_heads_ready(batch, err) < 0) /* what is adopted has to be noted before it is taken */
         return -(int)err->code;
     batch->engine->heads.next_us = batch->now_us + every_us(batch->engine);
-    return take_heads(batch, taken, err);
+    return open ? take_heads(batch, taken, err) : 0;
 }
 
 /* What this node wrote is signed also where an attacker has removed the notes of it meanwhile. Of a
@@ -287,9 +307,8 @@ int log_heads_write(struct batch *batch, bool timers, struct err *err)
     }
     FAULT_POINT("log.anchor");
     log_tell_doubt(batch);
-    if ((cut || seam || taken.rounds_count > 0 || batch->logs.remembered.count > 0) &&
-        write_all(batch, &taken, seam, err) < 0)
-        return -(int)err->code;
+    if (cut || seam || taken.trail || taken.rounds_count > 0 || batch->logs.remembered.count > 0)
+        TRY(write_all(batch, &taken, seam, err));
     return batch->logs.trim_before_us ? log_trim(batch, err) : 0;
 }
 

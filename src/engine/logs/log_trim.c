@@ -23,6 +23,20 @@ static bool replace_blank(struct log_part *kept, uint32_t count, const struct lo
     return false;
 }
 
+/* Of where the audit trail stood the last word is enough, too. */
+static bool replace_trail(struct log_part *kept, uint32_t count, const struct log_part *item)
+{
+    if (item->refused || !audit_is_chain(&item->head.execution_id))
+        return false;
+    for (uint32_t i = 0; i < count; i++)
+        if (!kept[i].refused && audit_is_chain(&kept[i].head.execution_id)) {
+            if (item->head.seq > kept[i].head.seq)
+                kept[i] = *item;
+            return true;
+        }
+    return false;
+}
+
 /* What a record that goes says; false: an item of it cannot be read, and it stays for verify. */
 static bool read_items(const struct anchor *old, struct log_part *items, uint32_t *found)
 {
@@ -57,7 +71,9 @@ static int keep_alive(struct batch *batch, const struct anchor *old, struct log_
         batch->store->verbs->logs->heads_alive(batch->store, items, found, alive, err) < 0)
         return -(int)err->code;
     for (uint32_t i = 0; i < found; i++) {
-        if (!alive[i] || replace_blank(kept, *count, &items[i]))
+        alive[i] |= audit_is_chain(&items[i].head.execution_id);
+        if (!alive[i] || replace_trail(kept, *count, &items[i]) ||
+            replace_blank(kept, *count, &items[i]))
             continue;
         *fits = *count < ANCHOR_ITEMS_MAX;
         if (!*fits) {

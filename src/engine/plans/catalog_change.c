@@ -5,8 +5,10 @@
 
 #include "base/fault.h"
 #include "calendar/zones.h"
+#include "core/plan/catalog_fields.h"
 #include "core/plan/catalog_parse.h"
 #include "core/plan/job.h"
+#include "engine/audit/trail.h"
 #include "engine/batch.h"
 #include "engine/engine_state.h"
 #include "engine/plans/categories.h"
@@ -15,6 +17,7 @@
 #include "engine/plans/runs.h"
 #include "engine/tasks/ended.h"
 #include "store/catalog_store.h"
+#include "store/difference.h"
 
 #define DEPENDENCIES_MAX 100000 /* of all jobs; they are kept in memory */
 
@@ -381,6 +384,91 @@ static int apply(struct batch *batch, struct catalog_request *request)
     return acts[request->kind][request->op](batch, request);
 }
 
+/* ---- the audit trail ---- */
+
+static const struct {
+    const struct field_table *table;
+    const char *word;
+    const char *actions[3]; /* by enum catalog_op */
+} told[CATALOG_KIND_COUNT] = {
+    [CATALOG_CATEGORY] = {&category_table, "category",
+                          {"category.create", "category.update", "category.delete"}},
+    [CATALOG_JOB] = {&job_table, "job", {"job.create", "job.update", "job.delete"}},
+    [CATALOG_SCHEDULE] = {&schedule_table, "schedule",
+                          {"schedule.create", "schedule.update", "schedule.delete"}},
+    [CATALOG_RECURRING] = {&recurring_table, "recurring",
+                           {"recurring.create", "recurring.update", "recurring.delete"}},
+    [CATALOG_DEPENDENCY] = {&job_dependency_table, "dependency",
+                            {"dependency.create", "dependency.update", "dependency.delete"}},
+};
+
+/* The thing as it is stored; NULL when there is none. A copy: what memory has changes with it. */
+static int load_before(struct batch *batch, const struct catalog_request *request,
+                       const void **before, struct err *err)
+{
+    struct arena *arena = &batch->arena;
+    struct category_state *category;
+    struct schedule *schedule;
+    struct recurring *recurring;
+    struct job *job;
+
+    *before = NULL;
+    switch (request->kind) {
+    case CATALOG_CATEGORY:
+        TRY(categories_get(batch, &request->id, &category, err));
+        if (category)
+            *before = &category->row;
+        break;
+    case CATALOG_JOB:
+        TRY(verbs_of(batch)->jobs_load(batch->store, &request->id, 1, false, arena, &job, err));
+        *before = job;
+        break;
+    case CATALOG_SCHEDULE:
+        TRY(verbs_of(batch)->schedules_load(batch->store, &request->id, 1, arena, &schedule, err));
+        *before = schedule;
+        break;
+    case CATALOG_RECURRING:
+        TRY(verbs_of(batch)->recurring_load(batch->store, &request->id, 1, arena, &recurring,
+                                            err));
+        *before = recurring;
+        break;
+    default:
+        *before = find_edge(batch, &request->id);
+    }
+    return 0;
+}
+
+/* Before and after are texts at once: memory and store are about to change. */
+static int apply_told(struct batch *batch, struct catalog_request *request)
+{
+    const struct field_table *table = told[request->kind].table;
+    struct err *err = &request->base.err;
+    const void *before = NULL;
+    struct str change = STR_NONE;
+    void *copy = NULL;
+
+    if (!request->base.caller)
+        return apply(batch, request);
+    if (request->op != CATALOG_CREATE)
+        TRY(load_before(batch, request, &before, err));
+    if (before && request->op == CATALOG_DELETE)
+        change = store_difference(table, before, NULL, &batch->arena);
+    if (before && request->op == CATALOG_UPDATE) {
+        copy = TRY_MEMORY(arena_alloc(&batch->arena, table->bytes));
+        memcpy(copy, before, table->bytes);
+        if (request->kind == CATALOG_CATEGORY) /* its texts go with what memory has of it */
+            copy_category(copy, &batch->arena);
+    }
+    TRY(apply(batch, request));
+    if (request->op != CATALOG_DELETE)
+        change = store_difference(table, copy, &request->item, &batch->arena);
+    return trail_note_id(batch, &request->base, told[request->kind].actions[request->op],
+                         told[request->kind].word,
+                         request->op == CATALOG_CREATE ? (const struct uuid *)&request->item
+                                                       : &request->id,
+                         change, err);
+}
+
 /* The catalog in memory is read again after it, also within this batch. */
 int catalog_apply(struct batch *batch, struct request *base)
 {
@@ -395,7 +483,7 @@ int catalog_apply(struct batch *batch, struct request *base)
     catalog_forget(batch->engine);
     rc = catalog_look(batch, err);
     if (rc == 0)
-        rc = apply(batch, request);
+        rc = apply_told(batch, request);
     catalog_forget(batch->engine);
     if (rc < 0)
         return rc;

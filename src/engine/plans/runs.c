@@ -8,6 +8,7 @@
 #include "base/json.h"
 #include "core/bounds.h"
 #include "core/plan/job.h"
+#include "engine/audit/trail.h"
 #include "engine/batch.h"
 #include "engine/engine_state.h"
 #include "engine/plans/catalog_change.h"
@@ -369,6 +370,7 @@ int job_run_apply(struct batch *batch, struct request *base)
     wish.job = known->job;
     wish.detail = STR("{\"reason\":\"run_now\"}");
     TRY(run_make(batch, &wish, &batch->arena, &task, err));
+    TRY(trail_note_id(batch, base, "job.run", "job", &request->job_id, STR_NONE, err));
     request->task = task_copy(task, request->base.arena); /* as it is now, for the reply */
     return request->task && !request->base.arena->failed ? 0 : err_no_memory(err);
 }

@@ -2,6 +2,7 @@
 #include "engine/tasks/control.h"
 
 #include "base/fault.h"
+#include "engine/audit/trail.h"
 #include "engine/batch.h"
 #include "engine/engine_state.h"
 #include "engine/history/retention.h"
@@ -184,6 +185,33 @@ static int delete_task(struct batch *batch, struct task *task, struct control_re
     return retention_remove(batch, &task, 1, err);
 }
 
+/* What a task says of itself is in its events; here is who did it. */
+static int audit(struct batch *batch, const struct task *task,
+                 struct control_request *request, enum status from, int64_t priority)
+{
+    static const char *const actions[] = {
+        [CONTROL_CANCEL] = "task.cancel",         [CONTROL_RETRY] = "task.retry",
+        [CONTROL_PAUSE] = "task.pause",           [CONTROL_RESUME] = "task.resume",
+        [CONTROL_PRIORITIZE] = "task.prioritize", [CONTROL_RECOVER] = "task.recover",
+        [CONTROL_UPDATE] = "task.update",         [CONTROL_DELETE] = "task.delete"};
+    struct str change = STR_NONE;
+
+    bool only_looks = request->op == CONTROL_RECOVER && request->method == RECOVERY_VALIDATE_ONLY;
+
+    if (!request->base.caller || only_looks)
+        return 0;
+    if (request->op == CONTROL_PRIORITIZE)
+        change = batch_text(batch, "{\"before\":{\"priority\":%lld},\"after\":{\"priority\":%lld}}",
+                            (long long)priority, (long long)request->priority);
+    else if (request->op == CONTROL_DELETE)
+        change = batch_text(batch, "{\"before\":{\"status\":\"%s\"}}", status_word(from));
+    else if (task->status != from)
+        change = batch_text(batch, "{\"before\":{\"status\":\"%s\"},\"after\":{\"status\":\"%s\"}}",
+                            status_word(from), status_word(task->status));
+    return trail_note_id(batch, &request->base, actions[request->op], "task", &request->task_id,
+                         change, &request->base.err);
+}
+
 static int no_such_task(const struct uuid *id, struct err *err)
 {
     char text[UUID_TEXT_BYTES];
@@ -202,6 +230,8 @@ int control_apply(struct batch *batch, struct request *base)
         [CONTROL_UPDATE] = update,         [CONTROL_DELETE] = delete_task};
     struct err *err = &request->base.err;
     struct task *task;
+    enum status from;
+    int64_t priority;
 
     TRY(batch_task(batch, &request->task_id, &task, err));
     if (!task)
@@ -213,5 +243,8 @@ int control_apply(struct batch *batch, struct request *base)
     if (request->if_status != STATUS_NONE && request->if_status != task->status)
         return err_set(err, ERR_TRANSITION, "the task is %s by now, not %s",
                        status_word(task->status), status_word(request->if_status));
-    return ops[request->op](batch, task, request);
+    from = task->status;
+    priority = task->priority;
+    TRY(ops[request->op](batch, task, request));
+    return audit(batch, task, request, from, priority);
 }

@@ -52,9 +52,12 @@ struct door *door_open(struct server *server, struct err *err)
 
     if (door)
         door->timer = loop_timer_new(server->loop, on_due, door);
-    if (!door || !door->timer) {
-        free(door);
+    if (door && door->timer)
+        door->refusals = refusals_open(server, err);
+    else
         err_no_memory(err);
+    if (!door || !door->refusals) {
+        door_free(door);
         return NULL;
     }
     door->server = server;
@@ -66,12 +69,14 @@ void door_stop(struct door *door)
 {
     while (!TAILQ_EMPTY(&door->held))
         let_go(door, TAILQ_FIRST(&door->held));
+    refusals_stop(door->refusals);
 }
 
 void door_free(struct door *door)
 {
     if (!door)
         return;
+    refusals_free(door->refusals);
     loop_timer_free(door->timer);
     free(door);
 }

@@ -4,6 +4,7 @@
 #define SERVER_DOOR_DOOR_H
 
 #include "server/door/auth_guard.h"
+#include "server/door/refusals.h"
 #include "server/server_int.h"
 
 #include <sys/queue.h>
@@ -21,6 +22,7 @@ struct door {
     struct auth_guard guard;
     struct door_held_list held; /* the first one is due first */
     struct loop_timer *timer;
+    struct refusals *refusals; /* for the audit trail */
 };
 
 struct door *door_open(struct server *server, struct err *err);

@@ -2,6 +2,7 @@
  * also on a store that is only looked at. */
 #include "store/postgres/pg_int.h"
 
+#include "store/audit_store.h"
 #include "store/log_store.h"
 
 /* ---- the walk ---- */
@@ -107,7 +108,11 @@ int pg_logs_walk(struct store *base, const struct log_walk *walk, struct err *er
     if (rc == 0)
         rc = walk_heads(store, walk, err);
     if (rc == 0)
+        rc = audit_walk_note(base, walk, err);
+    if (rc == 0)
         rc = walk_lines(store, walk, err);
+    if (rc == 0)
+        rc = audit_walk_lines(base, walk, err);
     if (own && rc == 0)
         rc = conn_commit(conn, err); /* nothing was written */
     if (own && rc < 0)

@@ -85,13 +85,6 @@ static int order_parse(struct str word)
 
 static const struct field_words order_words = {order_word, order_parse};
 
-/* The parts of a rule that come from the configuration alone (store, stall, dead letters) are not
- * stored; limits per type are one JSON array. */
-struct stored_queue {
-    struct queue_row row;
-    struct str type_limits;
-};
-
 #define QUEUE(...) FIELD_ROW(stored_queue, __VA_ARGS__)
 static const struct field queue_fields[] = {
     QUEUE(namespace, row.namespace_name, TEXT, FIELD_ALWAYS, .otherwise = TASK_DEFAULT_NAMESPACE),
@@ -129,17 +122,23 @@ int rows_queues_load(struct store *store, struct arena *arena, struct queue_row 
     return 0;
 }
 
+bool rows_queue_stored(const struct queue_row *queue, struct buf *limits,
+                       struct stored_queue *stored)
+{
+    type_limits_write(&queue->rule, limits);
+    *stored = (struct stored_queue){.row = *queue, .type_limits = buf_view(limits)};
+    return !limits->failed;
+}
+
 static int write_queue(struct store *store, enum rows_statement name,
                        const struct queue_row *queue, struct err *err)
 {
     BUF_AUTO struct buf limits = BUF_INIT(TYPE_LIMITS_BYTES_MAX);
-    struct stored_queue stored = {.row = *queue};
+    struct stored_queue stored;
 
-    type_limits_write(&queue->rule, &limits);
-    if (limits.failed)
+    if (!rows_queue_stored(queue, &limits, &stored))
         return err_set(err, ERR_TOO_LARGE, "queue " STR_FMT " has too many limits per type",
                        STR_ARG(queue->rule.name));
-    stored.type_limits = buf_view(&limits);
     return rows_save(rows_of(store), name, &rows_queue_table, &stored, err);
 }
 

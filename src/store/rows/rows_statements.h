@@ -47,20 +47,22 @@
     X(info_get) X(info_put) X(outbox_insert) X(outbox_due) X(outbox_next) X(outbox_update)         \
     X(outbox_delete) X(outbox_count) X(outbox_prune)
 
+#define ROWS_AUDIT_STATEMENTS(X) X(audit_last) X(audit_insert) X(audit_behind) X(audit_remove)
+
 /* Lists for people: any of their filters may be NULL. */
 #define ROWS_LIST_STATEMENTS(X)                                                                    \
     X(list_recoveries) X(list_categories) X(list_jobs) X(list_schedules) X(list_recurring)         \
-    X(list_job_dependencies) X(list_executions)
+    X(list_job_dependencies) X(list_executions) X(list_audit)
 
 #define ROWS_COMMON_STATEMENTS(X)                                                                  \
     ROWS_LIST_STATEMENTS(X) ROWS_RECOVERY_STATEMENTS(X) ROWS_MEASURE_STATEMENTS(X)                 \
     ROWS_CATALOG_STATEMENTS(X) ROWS_PLAN_STATEMENTS(X) ROWS_RUN_STATEMENTS(X)                     \
     ROWS_EXECUTION_STATEMENTS(X) ROWS_REGISTRY_STATEMENTS(X) ROWS_RELATIVE_STATEMENTS(X)     \
-    ROWS_WAITING_STATEMENTS(X)
+    ROWS_WAITING_STATEMENTS(X) ROWS_AUDIT_STATEMENTS(X)
 
 #define ROWS_SHARED_STATEMENTS(X)                                                                  \
     X(jobs_hold) X(worker_one) X(worker_renew) X(queue_make) X(queue_lock) X(held_of_queue)        \
-    X(queues_lock) X(key_held) X(bucket_one) X(bucket_put)
+    X(queues_lock) X(key_held) X(bucket_one) X(bucket_put) X(audit_lock)
 
 #define ROWS_STATEMENTS(X) ROWS_COMMON_STATEMENTS(X) ROWS_SHARED_STATEMENTS(X)
 

@@ -2,6 +2,7 @@
 #ifndef STORE_ROWS_ROWS_VERBS_H
 #define STORE_ROWS_ROWS_VERBS_H
 
+#include "store/audit_store.h"
 #include "store/rows/rows_catalog.h"
 #include "store/rows/rows_measures.h"
 #include "store/rows/rows_recovery.h"
@@ -9,6 +10,8 @@
 #include "store/rows/rows_relatives.h"
 #include "store/rows/rows_uniques.h"
 #include "store/rows/rows_waiting.h"
+
+extern const struct audit_verbs rows_audit_verbs; /* rows_audit.c */
 
 #define ROWS_STORE_VERBS                                                                           \
     .checkpoint_newest = rows_checkpoint_newest,                                                   \
@@ -45,6 +48,7 @@
     .queue_delete = rows_queue_delete,                                                             \
     .info_get = rows_info_get,                                                                     \
     .info_put = rows_info_put,                                                                     \
+    .audit = &rows_audit_verbs,                                                                   \
     .recovery = &rows_recovery_verbs,                                                              \
     .measures = &rows_measure_verbs
 

@@ -1,5 +1,6 @@
 /* All logs of a store, or some chains, for those who compute them again. Writer's thread; the walk
  * also on a store that is only looked at. */
+#include "store/audit_store.h"
 #include "store/log_store.h"
 #include "store/sqlite/sqlite_int.h"
 
@@ -128,7 +129,11 @@ int sqlite_logs_walk(struct store *base, const struct log_walk *walk, struct err
     if (rc == 0)
         rc = walk_heads(sql, walk, err);
     if (rc == 0)
+        rc = audit_walk_note(base, walk, err);
+    if (rc == 0)
         rc = walk_lines(sql, walk, err);
+    if (rc == 0)
+        rc = audit_walk_lines(base, walk, err);
     if (own)
         sqlite3_exec(sql->db, "COMMIT", NULL, NULL, NULL); /* nothing was written */
     return rc;

@@ -1,0 +1,3 @@
+-- Data lost: the audit trail
+
+DROP TABLE audit_log;
