@@ -9,7 +9,7 @@
 #include "store/store.h"
 
 struct audit_filter {
-    struct str namespace_name; /* absent = of all, so below */
+    struct str namespace_name; /* absent = of all, as with the others */
     struct str principal;
     struct str action;         /* the whole word, or its first part ("queue") */
     struct str object_kind;

@@ -10,7 +10,7 @@
 static const struct field entries[] = {AUDIT_FIELDS(AUDIT)};
 const struct field_table audit_table = FIELD_TABLE(audit_entry, "audit", "u", entries);
 
-/* Behind all ids that begin with a time: whoever walks chains in their order comes to it last. */
+/* Behind all ids that begin with a time: a walk over chains in their order comes to it last. */
 const struct uuid audit_chain = {{0xff, 0xff, 0xff, 0xff, 0xff, 0xff, 0xff, 0xff, 0xff, 0xff, 0xff,
                                   0xff, 0xff, 0xff, 0xff, 0xff}};
 

@@ -1,11 +1,11 @@
 -- The audit trail (core/log/audit.h).
 
--- A row of ours: an advisory lock anybody may hold who can connect.
+-- A row of ours: every role that can connect may hold an advisory lock.
 -- name: audit_lock
 INSERT INTO store_info (name, value) VALUES ('lock_audit', '')
 ON CONFLICT (name) DO UPDATE SET value = excluded.value;
 
--- Nothing could follow a number of that size: it is anybody's.
+-- Nothing could follow a number of that size: only an attacker writes it.
 -- name: audit_last
 SELECT @audit@ FROM audit_log u WHERE u.seq < 4611686018427387904 ORDER BY u.seq DESC LIMIT 1;
 

@@ -1,6 +1,6 @@
 -- The audit trail (core/log/audit.h).
 
--- Nothing could follow a number of that size: it is anybody's.
+-- Nothing could follow a number of that size: only an attacker writes it.
 -- name: audit_last
 SELECT @audit@ FROM audit_log u WHERE u.seq < 4611686018427387904 ORDER BY u.seq DESC LIMIT 1;
 
