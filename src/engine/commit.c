@@ -4,6 +4,7 @@
 
 #include "base/fault.h"
 #include "core/bounds.h"
+#include "engine/access/tokens.h"
 #include "engine/batch.h"
 #include "engine/chores.h"
 #include "engine/configure.h"
@@ -72,6 +73,7 @@ static const struct request_row {
     [REQUEST_RECOVERY_WORK] = {"recovery_work", recovery_work, false},
     [REQUEST_WHY] = {"why", explain_apply, false},
     [REQUEST_CONFIGURE] = {"configure", configure_apply, false},
+    [REQUEST_ACCESS] = {"access", access_apply, false},
 };
 
 static int apply(struct batch *batch, struct request *request)
@@ -285,6 +287,7 @@ static void after_commit(struct engine *engine, struct request *list)
     lost_tell(engine, batch);
     log_heads_committed(engine, batch);
     nodes_tell(engine, batch);
+    access_committed(engine, batch);
     waits_answer(engine, batch);
     answer_served_claims(engine);
     batch_reset(batch);

@@ -5,6 +5,7 @@
 
 #include "base/uuid7.h"
 #include "core/log/redact.h"
+#include "engine/access/tokens.h"
 #include "engine/batch.h"
 #include "engine/chores.h"
 #include "engine/engine.h"
@@ -55,6 +56,7 @@ struct engine {
     struct log_heads heads;
     struct history history;
     struct figures figures;
+    struct tokens_told tokens;
     struct chore_state chores[CHORE_COUNT];
     struct refusals_told refusals[REFUSALS_KNOWN];
 };

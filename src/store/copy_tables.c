@@ -4,6 +4,7 @@
  * tasks (made anew), schema_migrations (the target's own). */
 #include "store/store_copy.h"
 
+#include "core/access/token.h"
 #include "core/plan/catalog_fields.h"
 #include "core/task/execution_fields.h"
 #include "core/task/recovery_fields.h"
@@ -131,7 +132,7 @@ static const struct copy_column workers[] = { /* who leads is of the nodes that 
     TEXT("id"),             NAMESPACE,         TEXT("hostname"),    TIME("started_at"),
     TIME("last_heartbeat"), TIME("lease_until"), INT("pool_size"),  TEXT("version"),
     TEXT("queues"),         TEXT("types"),     TEXT("categories"),  TEXT("status"),
-    TEXT("current_tasks")};
+    TEXT("current_tasks"),  TEXT("principal")};
 
 static const struct copy_column queues[] = {
     NAMESPACE,              TEXT("name"),           TIME("paused_at"),
@@ -146,9 +147,7 @@ static const struct copy_column outbox[] = {
     UUID("task_id"), LONG("body"),       INT("attempts"), TEXT("last_error"), TIME("next_at"),
     TIME("expires_at"), TIME("created_at")};
 
-static const struct copy_column tokens[] = {
-    UUID("id"),     NAMESPACE,      TEXT("name"),       TEXT("token_hash"), TEXT("user_id"),
-    JSON("rights"), TIME("created_at"), TIME("expires_at"), TIME("revoked_at")};
+static const struct copy_column tokens[] = {TOKEN_FIELDS(COPIED)};
 
 static const struct copy_column buckets[] = {NAMESPACE, TEXT("name"), INT("tokens"), INT("rest"),
                                              TIME("updated_at"), TEXT("starts")};

@@ -34,6 +34,7 @@ struct log_cuts;
 struct log_mac;
 struct recovery_verbs;
 struct measure_verbs;
+struct token_verbs;
 
 enum { /* parts of a task that loads may leave out */
     LOAD_STATE = 0,
@@ -132,6 +133,7 @@ struct worker_row {
     bool is_leader;
     int64_t leader_until_us;
     bool errored;
+    struct str principal; /* who registered it (principal_write_key); absent = this program */
 };
 
 struct queue_row {
@@ -456,6 +458,7 @@ struct store_verbs {
     const struct log_verbs *logs; /* chains and records; log_store.h */
     const struct recovery_verbs *recovery; /* the recovery queue; recovery_store.h */
     const struct measure_verbs *measures; /* executions per hour; measure_store.h */
+    const struct token_verbs *tokens; /* API tokens; token_store.h */
 };
 
 /* Logs that were not made with the key: set by the store, cleared by whoever tells of it. */

@@ -71,6 +71,7 @@
            ASK_TEXT(workflow_id, spec.workflow_id, BOUND_KEY_BYTES, "workflow-id", "ID",           \
                     "workflow it belongs to"))                                                     \
     OPTION(parent_id, spec.origin.parent_id, UUID, 0, 0, no, SHOW, ASK_NOT)                        \
+    SPEC(created_by_principal, spec.origin.principal, TEXT, 0, 0, no, SHOW, ASK_NOT)              \
     OPTION(ref, spec.origin.ref, TEXT, 0, 0, no, SHOW_NOT, ASK_NOT)                                \
     STATE(version, version, INT, FIELD_FILLED, 0, no, SHOW, ASK_NOT)                               \
     SPEC(created_at, spec.created_at_us, TIME, FIELD_ALWAYS, 0, no, SHOW, ASK_NOT)                 \

@@ -7,6 +7,7 @@
 #include "store/rows/rows_recovery.h"
 #include "store/rows/rows_registry.h"
 #include "store/rows/rows_relatives.h"
+#include "store/rows/rows_tokens.h"
 #include "store/rows/rows_uniques.h"
 #include "store/rows/rows_waiting.h"
 
@@ -46,7 +47,8 @@
     .info_get = rows_info_get,                                                                     \
     .info_put = rows_info_put,                                                                     \
     .recovery = &rows_recovery_verbs,                                                              \
-    .measures = &rows_measure_verbs
+    .measures = &rows_measure_verbs,                                                               \
+    .tokens = &rows_token_verbs
 
 /* And of stores that several nodes share. */
 #define ROWS_SHARED_VERBS                                                                          \
