@@ -503,6 +503,7 @@ struct store_options {
 
 /* The place as it may be shown: without a password. */
 void store_shown(struct str where, char *out, size_t cap);
+bool store_is_there(struct str where); /* or may be: only a file can be looked for */
 bool store_wants_password(struct str where); /* a database whose place names none */
 
 /* For a program that owns its process, before the first store: leaves out the bookkeeping of the

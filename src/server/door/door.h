@@ -4,6 +4,8 @@
 #define SERVER_DOOR_DOOR_H
 
 #include "server/door/auth_guard.h"
+#include "server/door/identify.h"
+#include "server/door/token_watch.h"
 #include "server/server_int.h"
 
 #include <sys/queue.h>
@@ -19,11 +21,17 @@ TAILQ_HEAD(door_held_list, door_held);
 struct door {
     struct server *server;
     struct auth_guard guard;
+    struct tokens tokens;
+    struct token_watch *watch;
     struct door_held_list held; /* the first one is due first */
     struct loop_timer *timer;
 };
 
 struct door *door_open(struct server *server, struct err *err);
+/* Fills the table of tokens; before the server listens. */
+int door_read_tokens(struct door *door, struct err *err);
+/* Whether clients have something to show beside the server's own token. */
+bool door_has_tokens(const struct door *door);
 void door_stop(struct door *door); /* answers all that wait */
 void door_free(struct door *door);
 

@@ -124,6 +124,7 @@ static int waited(struct api_call *call)
 {
     const struct wait_request *request = call->ctx;
 
+    TRY(call_check_credential(call));
     call->err = request->base.err;
     return call->err.code != ERR_NONE ? -(int)call->err.code : call_read(call, api_read_task);
 }

@@ -13,6 +13,7 @@
 
 static int reply_claim(struct api_call *call)
 {
+    TRY(call_check_credential(call));
     buf_text(&call->out, call->out.len ? "]}" : "{\"tasks\":[]}");
     return call_reply(call, 200);
 }
@@ -54,8 +55,11 @@ static int claimed(struct api_call *call)
     call->err = request->base.err;
     if (call->err.code != ERR_NONE)
         return -(int)call->err.code;
-    if (http_is_gone(call->exchange) && request->claimed_count > 0)
-        return release(call, 0);
+    if (call->credential.ended || http_is_gone(call->exchange)) {
+        if (request->claimed_count > 0)
+            return release(call, 0);
+        TRY(call_check_credential(call));
+    }
     for (i = 0; i < request->claimed_count && out->len < CLAIM_BYTES_ENOUGH; i++) {
         const struct claimed *claim = &request->claimed[i];
         struct render_extra extra = {.claimed = true, .lease_ms = request->lease_ms,
