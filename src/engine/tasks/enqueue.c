@@ -189,7 +189,8 @@ static struct task *make_task(struct plan *plan, struct task_input *input,
     task->spec = input->spec;
     task->spec.namespace_name = batch->engine->config.namespace_name;
     task->spec.created_at_us = batch->now_us;
-    task->spec.origin.principal = input->maker ? input->maker->key : STR_NONE;
+    if (uuid_is_nil(&input->forked_from)) /* a fork is its original's maker's: it has its payload */
+        task->spec.origin.principal = input->maker ? input->maker->key : STR_NONE;
     if (plan->parent) {
         task->spec.origin.parent_id = plan->parent->id;
         if (!task->spec.correlation_id.data)

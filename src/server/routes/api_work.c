@@ -4,6 +4,7 @@
 #include "server/api.h"
 #include "server/parse_report.h"
 #include "server/server_int.h"
+#include "server/sight.h"
 
 #include "base/json.h"
 #include "core/render.h"
@@ -80,6 +81,10 @@ int api_worker_claim(struct api_call *call)
     if (call->server->draining)
         return err_set(&call->err, ERR_UNAVAILABLE, "the server is stopping; try again");
     TRY(parse_claim(call->request->body, call->arena, request, &call->err));
+    TRY(call_check_names(call, &call->principal->queues, "queues", request->queues,
+                         request->queues_count));
+    TRY(call_check_names(call, &call->principal->types, "types", request->types,
+                         request->types_count));
     http_release_body(call->exchange);
     return call_submit_waiting(call, &request->base, REQUEST_CLAIM, claimed);
 }

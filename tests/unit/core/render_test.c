@@ -311,13 +311,13 @@ static void events_and_executions_show_their_columns(void **state)
     struct buf out = BUF_INIT(1 << 20);
 
     (void)state;
-    render_event(&out, &event, &id, STR("order-7"));
+    render_event(&out, &event, &id, STR("order-7"), false);
     assert_rendered(&out, "{\"id\":\"01000000-0000-0000-0000-000000000000\","
                           "\"task_id\":\"09000000-0000-0000-0000-000000000000\",\"seq\":3,"
                           "\"status\":\"pending\",\"state\":\"Queued\",\"detail\":{\"n\":1.0},"
                           "\"actor\":\"API\",\"correlation_id\":\"order-7\","
                           "\"created_at\":" NOW_TEXT "}");
-    render_execution(&out, &execution);
+    render_execution(&out, &execution, false);
     assert_rendered(&out, "{\"id\":\"02000000-0000-0000-0000-000000000000\","
                           "\"task_id\":\"09000000-0000-0000-0000-000000000000\",\"job_id\":null,"
                           "\"schedule_id\":null,\"status\":\"running\",\"attempt_number\":1,"
@@ -328,7 +328,7 @@ static void events_and_executions_show_their_columns(void **state)
                           "\"created_at\":" NOW_TEXT "}");
     execution.failed_at_us = NOW;
     execution.duration_ms = 12;
-    render_execution(&out, &execution);
+    render_execution(&out, &execution, false);
     buf_byte(&out, '\0');
     assert_non_null(strstr(out.data, "\"duration_ms\":12,"));
     buf_deinit(&out);
@@ -344,7 +344,7 @@ static void checkpoints_members_and_errors_are_valid_JSON(void **state)
     struct buf out = BUF_INIT(1 << 20);
 
     (void)state;
-    render_checkpoint(&out, &checkpoint, &id);
+    render_checkpoint(&out, &checkpoint, &id, false);
     assert_rendered(&out, "{\"id\":\"01000000-0000-0000-0000-000000000000\","
                           "\"task_id\":\"09000000-0000-0000-0000-000000000000\",\"seq\":2,"
                           "\"checkpoint_name\":\"half\",\"progress_percent\":null,"
