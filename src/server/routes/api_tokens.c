@@ -4,40 +4,16 @@
 #include "server/door/token_watch.h"
 #include "server/page.h"
 #include "server/parse_token.h"
+#include "server/token_secret.h"
 
 #include "base/json.h"
-#include "core/access/token_text.h"
 #include "core/render.h"
 
 struct tokens_call {
     struct access_request request;
     struct page page;
-    char id[TOKEN_ID_CHARS + 1];
-    char hash[HASH_HEX_BYTES + 1];
-    char text[TOKEN_CHARS + 1];
+    struct token_secret secret;
 };
-
-/* A new secret for the token, or for a new one when it has no id yet. */
-static int make_text(struct api_call *call, struct tokens_call *made)
-{
-    uint8_t id[TOKEN_ID_BYTES], secret[TOKEN_SECRET_BYTES], hash[HASH_BYTES];
-    struct token_row *token = &made->request.token;
-
-    if (!token->id.data)
-        hash_random(id, sizeof id);
-    else if (!hash_from_hex(token->id, id, sizeof id))
-        return err_set(&call->err, ERR_NOT_FOUND, "there is no token with this id; `perdura token "
-                       "list` shows those you may see");
-    hash_random(secret, sizeof secret);
-    hash_hex(id, sizeof id, made->id);
-    token_text_write(id, secret, made->text);
-    if (token_text_hash(str_of(made->text), hash) < 0)
-        return call_no_memory(call);
-    hash_hex(hash, sizeof hash, made->hash);
-    token->id = str_of(made->id);
-    token->hash = str_of(made->hash);
-    return 0;
-}
 
 static int64_t wall_us(const struct api_call *call)
 {
@@ -46,7 +22,7 @@ static int64_t wall_us(const struct api_call *call)
 
 static void write_text(struct api_call *call, const struct tokens_call *made)
 {
-    json_write_member_string(&call->out, "token", str_of(made->text));
+    json_write_member_string(&call->out, "token", str_of(made->secret.text));
     if (made->request.closes)
         json_write_member_string(&call->out, "notice", STR("from now on every request needs a "
                                  "token, also on loopback; keep this one: export "
@@ -64,7 +40,7 @@ static int changed(struct api_call *call)
     token_write_members(&call->out, &made->request.token, wall_us(call));
     write_text(call, made);
     buf_byte(&call->out, '}');
-    snprintf(location, sizeof location, "/v1/tokens/%s", made->id);
+    snprintf(location, sizeof location, "/v1/tokens/%s", made->secret.id);
     if (is_new)
         http_reply_header(call->exchange, "Location", location);
     return call_reply(call, is_new ? 201 : 200);
@@ -91,7 +67,7 @@ int api_token_create(struct api_call *call)
     TRY(parse_token(object, call->arena, &made->request, &call->err));
     if (!rights->namespace_name.data)
         rights->namespace_name = default_namespace(call, rights->scopes);
-    TRY(make_text(call, made));
+    TRY(token_secret_make(&made->secret, STR_NONE, &made->request.token, &call->err));
     made->request.op = ACCESS_CREATE;
     return call_submit(call, &made->request.base, REQUEST_ACCESS, changed);
 }
@@ -103,8 +79,7 @@ int api_token_rotate(struct api_call *call)
 
     TRY(call_object(call, &object));
     TRY(parse_rotation(object, &made->request, &call->err));
-    made->request.token.id = call->name;
-    TRY(make_text(call, made));
+    TRY(token_secret_make(&made->secret, call->name, &made->request.token, &call->err));
     made->request.op = ACCESS_ROTATE;
     return call_submit(call, &made->request.base, REQUEST_ACCESS, changed);
 }
