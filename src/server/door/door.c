@@ -142,8 +142,8 @@ static int check_namespace(struct api_call *call)
     if (!call->principal || str_is(name, TASK_DEFAULT_NAMESPACE) || needs->kind == RIGHT_NONE ||
         needs->kind == RIGHT_ANYONE || needs->scope == SCOPE_ACCESS_WRITE)
         return 0;
-    return err_set(&call->err, ERR_NOT_FOUND, "there is no namespace '" STR_FMT "' here",
-                   STR_ARG(str_cut(name, 80)));
+    return err_set(&call->err, ERR_FORBIDDEN, "this server has no namespace '" STR_FMT "'; ask for a "
+                   "token of one that it has", STR_ARG(str_cut(name, 80)));
 }
 
 /* A right is decided here alone, for every method, HEAD and long polls too. Of what RIGHT_OWN lets

@@ -64,8 +64,15 @@ void tokens_deinit(struct tokens *tokens)
     struct token_entry *entry;
     uint32_t cursor = 0;
 
-    while ((entry = map_next(&tokens->by_id, &cursor)) != NULL)
+    while ((entry = map_next(&tokens->by_id, &cursor)) != NULL) {
+        struct token_entry *held;
+
+        while ((held = LIST_FIRST(&entry->older)) != NULL) {
+            LIST_REMOVE(held, others);
+            entry_free(held);
+        }
         entry_free(entry);
+    }
     map_deinit(&tokens->by_id);
     entry_free(tokens->nobody);
     *tokens = (struct tokens){.by_id = MAP_INIT};
@@ -95,13 +102,22 @@ static void end_old(struct token_entry *old, const struct token_entry *new, int6
 
 static void replace(struct token_entry *old, struct token_entry *new, int64_t now_us)
 {
-    end_old(old, new, now_us);
+    struct token_entry *held;
+
     new->bucket = old->bucket;
     if (old->used_us > new->used_us)
         new->used_us = old->used_us;
     old->replaced = true;
-    if (!old->held)
+    while ((held = LIST_FIRST(&old->older)) != NULL) {
+        LIST_REMOVE(held, others);
+        LIST_INSERT_HEAD(&new->older, held, others);
+    }
+    if (old->held)
+        LIST_INSERT_HEAD(&new->older, old, others);
+    else
         entry_free(old);
+    LIST_FOREACH(held, &new->older, others)
+        end_old(held, new, now_us);
 }
 
 int tokens_put(struct tokens *tokens, const struct token_row *row, int64_t now_us,
@@ -228,6 +244,8 @@ void token_let_go(struct token_entry *entry)
     if (!entry)
         return;
     ASSERT(entry->held > 0);
-    if (--entry->held == 0 && entry->replaced)
-        entry_free(entry);
+    if (--entry->held > 0 || !entry->replaced)
+        return;
+    LIST_REMOVE(entry, others);
+    entry_free(entry);
 }

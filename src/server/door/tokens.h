@@ -10,6 +10,8 @@
 #include "core/access/token.h"
 #include "core/rate.h"
 
+#include <sys/queue.h>
+
 #define TOKEN_QUICK 2 /* words of the sum that stands for a text that was compared before */
 
 struct token_entry {
@@ -23,7 +25,9 @@ struct token_entry {
     int64_t used_us;           /* the minute of the last request ... */
     int64_t written_us;        /* ... and the one the store knows */
     uint32_t held;             /* requests that came with it and are not answered */
-    bool replaced;             /* no longer in the table */
+    bool replaced;             /* no longer in the table, but in `older` of what is */
+    LIST_HEAD(token_older, token_entry) older; /* that requests under way still hold */
+    LIST_ENTRY(token_entry) others;
     struct arena arena;
 };
 

@@ -82,7 +82,7 @@ static void task_shows_every_column_of_the_data_model(void **state)
     static const char *const columns[] = {
         "id", "external_id", "type", "name", "queue", "payload", "data", "metadata", "tags", "note",
         "user_id", "context_key", "correlation_id", "traceparent", "tracestate", "job_id", "schedule_id", "recurring_job_id",
-        "category_id", "workflow_id", "parent_id", "status", "previous_status", "state",
+        "category_id", "workflow_id", "parent_id", "created_by_principal", "status", "previous_status", "state",
         "progress", "version", "created_at", "updated_at", "priority", "scheduled_at", "run_at",
         "idempotency_key", "input_hash", "unique_until", "attempts", "retry_count", "crash_count",
         "continuations", "max_retries", "max_crashes", "max_continuations", "retry_policy",
