@@ -3,7 +3,7 @@
 #include "engine/chores.h"
 
 #include "base/clock.h"
-#include "engine/access/tokens.h"
+#include "engine/access/token_changes.h"
 #include "engine/engine_state.h"
 #include "engine/history/retention.h"
 #include "engine/leases/recoveries.h"

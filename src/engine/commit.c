@@ -4,7 +4,7 @@
 
 #include "base/fault.h"
 #include "core/bounds.h"
-#include "engine/access/tokens.h"
+#include "engine/access/token_changes.h"
 #include "engine/batch.h"
 #include "engine/chores.h"
 #include "engine/configure.h"

@@ -5,7 +5,7 @@
 
 #include "base/uuid7.h"
 #include "core/log/redact.h"
-#include "engine/access/tokens.h"
+#include "engine/access/token_changes.h"
 #include "engine/batch.h"
 #include "engine/chores.h"
 #include "engine/engine.h"

@@ -480,7 +480,8 @@ static int check_listener(const struct settings *settings, struct err *err)
     struct tls_config tls = server_tls_config(settings);
     struct tls_facts facts;
 
-    TRY(auth_check_listen(settings->listen, settings->access.token, may_have_tokens(settings), err));
+    TRY(auth_check_listen(settings->listen, settings->access.token, may_have_tokens(settings),
+                          err));
     TRY(auth_check_clear_text(settings->listen, settings, err));
     return str_empty(tls.cert) ? 0 : tls_check(&tls, &facts, err);
 }

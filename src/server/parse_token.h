@@ -1,5 +1,5 @@
-/* The bodies of requests about tokens. An unknown name is refused; null counts as absent. Nothing is
- * decided here: whether the caller may give what it asks for is the engine's. Pure, any thread.
+/* The bodies of requests about tokens. An unknown name is refused; null counts as absent. Nothing
+ * is decided here: whether the caller may give what it asks for is the engine's. Pure, any thread.
  * Texts point into the body or the arena. */
 #ifndef SERVER_PARSE_TOKEN_H
 #define SERVER_PARSE_TOKEN_H

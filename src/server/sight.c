@@ -1,5 +1,5 @@
-/* Which tasks a caller may see, and how much of them: the one place that decides it. Any thread that
- * works on the call. */
+/* Which tasks a caller may see, and how much of them: the one place that decides it. Any thread
+ * that works on the call. */
 #include "server/sight.h"
 
 enum sight { SIGHT_NONE, SIGHT_REDACTED, SIGHT_WHOLE };

@@ -75,7 +75,7 @@ static void a_change_replaces_secrets_and_ends_but_not_who_made_it(void **state)
     one.former_until_us = T0_US + 5;
     one.hash = STR("ff00");
     one.revoked_at_us = T0_US + 7;
-    one.created_by = STR("somebody else");
+    one.created_by = STR("another maker");
     put(c, &one);
     found = load(c, "00000000000000aa");
     then_str(found->hash, STR("ff00"));

@@ -29,7 +29,8 @@ static void add(struct doctor *doctor, enum doctor_verdict verdict, const char *
     if (doctor->count == CHECKS_MAX)
         return;
     doctor->checks[doctor->count++] =
-        (struct doctor_check){.verdict = verdict, .name = str_of(name), .detail = detail, .fix = fix};
+        (struct doctor_check){.verdict = verdict, .name = str_of(name), .detail = detail,
+                              .fix = fix};
 }
 
 static void check_config(struct doctor *doctor)

@@ -340,7 +340,8 @@ static int check_owner(struct batch *batch, const struct register_request *reque
     if (!request->base.caller || !request->worker.id.data)
         return 0;
     TRY(workers_find(batch, request->worker.id, &known, err));
-    if (!known || known->row.lease_until_us < batch->now_us || workers_usable(known, &request->base))
+    if (!known || known->row.lease_until_us < batch->now_us ||
+        workers_usable(known, &request->base))
         return 0;
     return err_set_field(err, ERR_CONFLICT, "id", "this id is taken by a worker that registered "
                          "with another credential; choose another id, or wait until its lease is "

@@ -70,7 +70,7 @@ bool workers_take(const struct batch *batch, const struct worker_state *worker, 
                   struct str type);
 /* Whether the caller of the request may act as this worker (NULL = there is none). */
 bool workers_usable(const struct worker_state *worker, const struct request *base);
-int workers_unknown(struct err *err); /* what it is told otherwise */
+int workers_unknown(struct err *err); /* the refusal otherwise */
 int workers_list(struct batch *batch, struct request *base);
 /* Renews the lease in memory, which is what counts; workers_renew writes the row. */
 void workers_touch(struct batch *batch, struct worker_state *worker);

@@ -142,8 +142,8 @@ static int check_namespace(struct api_call *call)
     if (!call->principal || str_is(name, TASK_DEFAULT_NAMESPACE) || needs->kind == RIGHT_NONE ||
         needs->kind == RIGHT_ANYONE || needs->scope == SCOPE_ACCESS_WRITE)
         return 0;
-    return err_set(&call->err, ERR_FORBIDDEN, "this server has no namespace '" STR_FMT "'; ask for a "
-                   "token of one that it has", STR_ARG(str_cut(name, 80)));
+    return err_set(&call->err, ERR_FORBIDDEN, "this server has no namespace '" STR_FMT "'; ask for "
+                   "a token of one that it has", STR_ARG(str_cut(name, 80)));
 }
 
 /* A right is decided here alone, for every method, HEAD and long polls too. Of what RIGHT_OWN lets
@@ -158,9 +158,10 @@ static int check_right(struct api_call *call)
     if (!principal)
         return err_set(&call->err, ERR_UNAUTHORIZED, "the request has no credential; send one as "
                                                      "'Authorization: Bearer TOKEN'");
-    if (needs->kind == RIGHT_SCOPE && needs->scope == SCOPE_ADMIN && !principal_is_global(principal))
-        return err_set(&call->err, ERR_FORBIDDEN, "this concerns the whole store and needs the scope "
-                       "admin in every namespace (*); ask its administrator");
+    if (needs->kind == RIGHT_SCOPE && needs->scope == SCOPE_ADMIN &&
+        !principal_is_global(principal))
+        return err_set(&call->err, ERR_FORBIDDEN, "this concerns the whole store and needs the "
+                       "scope admin in every namespace (*); ask its administrator");
     if (needs->kind == RIGHT_ANYONE || principal_allows(principal, needs->scope) ||
         (needs->kind == RIGHT_OWN && principal_allows(principal, SCOPE_TASKS_ENQUEUE)))
         return 0;

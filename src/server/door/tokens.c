@@ -1,6 +1,6 @@
-/* The table of tokens, and how a text is compared. A right text is known again by a keyed sum, whose
- * key nobody outside this process has, so that SHA-256 is computed once per token and not with
- * every request. What is wrong always costs the sum and the hash. Loop thread. */
+/* The table of tokens, and how a text is compared. A right text is known again by a keyed sum,
+ * whose key no other process has, so that SHA-256 is computed once per token and not with every
+ * request. What is wrong always costs the sum and the hash. Loop thread. */
 #include "server/door/tokens.h"
 
 #include "base/clock.h"
@@ -50,13 +50,14 @@ static struct token_entry *entry_new(const struct token_row *row, struct err *er
 
 int tokens_init(struct tokens *tokens, struct err *err)
 {
-    static const char no_hash[] = "0000000000000000000000000000000000000000000000000000000000000000";
-    const struct token_row nobody = {.id = STR("0000000000000000"), .hash = str_of(no_hash)};
+    static const char no_hash[] = "00000000000000000000000000000000"
+                                  "00000000000000000000000000000000";
+    const struct token_row nothing = {.id = STR("0000000000000000"), .hash = str_of(no_hash)};
 
     *tokens = (struct tokens){.by_id = MAP_INIT};
     hash_random(tokens->seeds, sizeof tokens->seeds);
-    tokens->nobody = entry_new(&nobody, err);
-    return tokens->nobody ? 0 : -(int)err->code;
+    tokens->nothing = entry_new(&nothing, err);
+    return tokens->nothing ? 0 : -(int)err->code;
 }
 
 void tokens_deinit(struct tokens *tokens)
@@ -74,7 +75,7 @@ void tokens_deinit(struct tokens *tokens)
         entry_free(entry);
     }
     map_deinit(&tokens->by_id);
-    entry_free(tokens->nobody);
+    entry_free(tokens->nothing);
     *tokens = (struct tokens){.by_id = MAP_INIT};
 }
 
@@ -160,10 +161,10 @@ static int compare(struct tokens *tokens, struct token_entry *entry, struct str 
         return 0;
     TRY_MEMORY(token_text_hash(text, hash) == 0);
     *is_former = entry->row.former_hash.data && same_hash(hash, entry->former_hash);
-    if (entry == tokens->nobody || (!same_hash(hash, entry->hash) && !*is_former))
-        return err_set(err, ERR_UNAUTHORIZED, "the token is not valid here: it is not one that this "
-                       "server knows; check that it was copied as a whole, or ask someone with "
-                       "access:write for a new one");
+    if (entry == tokens->nothing || (!same_hash(hash, entry->hash) && !*is_former))
+        return err_set(err, ERR_UNAUTHORIZED, "the token is not valid here: it is not one that "
+                       "this server knows; check that it was copied as a whole, or ask someone "
+                       "with access:write for a new one");
     if (!*is_former)
         memcpy(entry->quick, sum, sizeof sum);
     return 0;
@@ -194,8 +195,8 @@ static int check_malformed(struct str text, struct str *id, struct err *err)
 {
     if (token_text_read(text, id))
         return 0;
-    return err_set(err, ERR_UNAUTHORIZED, "this is not a whole token: one is pdt_, 16 hex digits, _ "
-                   "and 43 more characters; check that it was copied as a whole");
+    return err_set(err, ERR_UNAUTHORIZED, "this is not a whole token: one is pdt_, 16 hex digits, "
+                   "_ and 43 more characters; check that it was copied as a whole");
 }
 
 int tokens_find(struct tokens *tokens, struct str text, int64_t now_us, struct token_entry **entry,
@@ -208,7 +209,7 @@ int tokens_find(struct tokens *tokens, struct str text, int64_t now_us, struct t
 
     TRY(check_malformed(text, &id, err));
     found = map_get(&tokens->by_id, id);
-    TRY(compare(tokens, found ? found : tokens->nobody, text, &is_former, err));
+    TRY(compare(tokens, found ? found : tokens->nothing, text, &is_former, err));
     *principal = is_former ? &found->former : &found->principal;
     ended = token_ended(found, *principal, now_us);
     if (ended)

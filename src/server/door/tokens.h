@@ -35,7 +35,7 @@ struct tokens {
     struct map by_id;      /* struct token_entry */
     uint32_t valid;        /* of them, not revoked */
     uint64_t seeds[TOKEN_QUICK]; /* secret, of this process */
-    struct token_entry *nobody; /* what is compared for an id that is not there */
+    struct token_entry *nothing; /* what is compared for an id that is not there */
 };
 
 int tokens_init(struct tokens *tokens, struct err *err);
@@ -55,7 +55,7 @@ int tokens_take(struct token_entry *entry, int64_t boot_us, int64_t *wait_s, str
 void token_hold(struct token_entry *entry);
 void token_let_go(struct token_entry *entry); /* NULL is fine */
 
-/* Why a request with this principal may not go on: NULL, "revoked", "rotated" or "expired". */
+/* Why a request with this principal may not continue: NULL, "revoked", "rotated" or "expired". */
 const char *token_ended(const struct token_entry *entry, const struct principal *principal,
                         int64_t now_us);
 int token_refuse_ended(const char *ended, struct err *err); /* ERR_UNAUTHORIZED that says so */

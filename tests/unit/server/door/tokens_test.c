@@ -1,5 +1,5 @@
-/* The table of API tokens and the ways in (D12, V8, F-J1): whose text it is, what a wrong one is
- * told, and when a credential is asked for. */
+/* The table of API tokens and the ways in (D12, V8, F-J1): whose text it is, what a wrong one
+ * learns, and when a credential is asked for. */
 #include "server/door/identify.h"
 
 #include <setjmp.h>
@@ -150,7 +150,7 @@ static void a_rotated_token_takes_its_old_text_until_the_overlap_is_over(void **
     accepted(fx, fx->text[1]);
 }
 
-/* A stream keeps its entry while the table goes on, and learns that its token has ended. */
+/* A stream keeps its entry while the table changes, and learns that its token has ended. */
 static void what_is_under_way_learns_that_its_token_has_ended(void **state)
 {
     struct fixture *fx = *state;

@@ -1,7 +1,7 @@
 /* API tokens: every change is decided here, against the rights of the caller, and told after its
  * commit to the server, whose door looks tokens up in memory. Other nodes on a shared store get a
  * hint, and look at the store's generation twice a second besides. */
-#include "engine/access/tokens.h"
+#include "engine/access/token_changes.h"
 
 #include "core/bounds.h"
 #include "engine/batch.h"
@@ -145,7 +145,7 @@ static int revoke(struct batch *batch, struct access_request *request)
     return change(batch, &request->token, &request->base.err);
 }
 
-/* The new text is worth what the old one was: only a caller that could make such a token gets it. */
+/* The new text is worth what the old one was: it is for callers that could make such a token. */
 static int check_rotation(const struct batch *batch, struct access_request *request,
                           const struct token_row *token)
 {
@@ -205,7 +205,7 @@ static int used(struct batch *batch, struct access_request *request)
     return verbs_of(batch)->used(batch->store, request->uses, request->count, &request->base.err);
 }
 
-/* Changes that commit from now on are told; those before are in the answer. */
+/* The listener gets changes that commit from now on; those before are in the answer. */
 static int follow(struct batch *batch, struct access_request *request)
 {
     struct engine *engine = batch->engine;
