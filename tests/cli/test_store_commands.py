@@ -74,7 +74,7 @@ class Migrate(FolderTest):
         self.url = "http://%s:%d" % server.address
         made = self.perdura("enqueue", "a", "--metadata", '{"m":1}', "--note", "goes").stdout.strip()
         self.assertEqual(server.stop(), 0)
-        self.perdura("migrate", "down", "--lose-data")
+        self.perdura("migrate", "down", "--to", "12", "--lose-data")
         server = self.serve()
         self.url = "http://%s:%d" % server.address
         self.assertIn("store.migrated", server.log())
