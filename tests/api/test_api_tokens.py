@@ -274,6 +274,14 @@ class Sight(TokenTest):
         reply = self.request("GET", f"{one}?at={now}", headers=bearer(blind))
         self.assertNotIn(CANARY.encode(), reply.body)
 
+    def test_f_j1_a_jobs_payload_is_content(self):
+        job = self.root(201, "POST", "/v1/jobs", {"name": "j", "payload": {"p": CANARY}})["id"]
+        blind, whole = self.token("plans:read", "plans:run"), self.token("plans:read", "payloads:read")
+        for path in ("/v1/jobs", f"/v1/jobs/{job}"):
+            self.assertNotIn(CANARY, json.dumps(self.as_token(blind, 200, "GET", path)))
+            self.assertIn(CANARY, json.dumps(self.as_token(whole, 200, "GET", path)))
+        self.assertNotIn(CANARY, json.dumps(self.as_token(blind, 201, "POST", f"/v1/jobs/{job}:run")))
+
     def test_f_j1_a_result_is_content(self):
         task = self.root(201, "POST", "/v1/tasks", {"type": "t"})["id"]
         worker = self.root(201, "POST", "/v1/workers", {"queues": ["default"]})["id"]

@@ -40,8 +40,8 @@ class Migrate(FolderTest):
         """A11, C4: data goes only where that is said."""
         self.perdura("migrate", "up")
         newest = max(item["number"] for item in self.status())
-        self.assertIn("(the notes on tasks)", self.refused(1, "migrate", "down"))
-        self.assertIn("task notes gave up the notes on tasks", self.perdura("migrate", "down", "--lose-data").stderr)
+        self.assertIn("(API tokens, and who made tasks", self.refused(1, "migrate", "down"))
+        self.assertIn("tokens gave up API tokens", self.perdura("migrate", "down", "--lose-data").stderr)
         self.assertEqual(max(item["number"] for item in self.status() if item["applied"]), newest - 1)
         told = self.refused(1, "migrate", "down", "--to", "4")
         for words in ("0009 log trust (the notes of ended runs", "0006 tracing (the trace contexts",
