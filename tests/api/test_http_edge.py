@@ -55,7 +55,7 @@ class RouteTest(ApiTest):
         self.assertEqual(reply.headers["X-Content-Type-Options"], "nosniff")
 
 
-# What redacted answers leave out: required of nobody, and there for everybody who may see it.
+# What redacted answers leave out: never required, and there for clients that may see it.
 TASK_CONTENTS = {"payload", "data", "checkpoint_data", "recovery_metadata", "error", "last_error", "error_details"}
 CONTENTS = {"Task": TASK_CONTENTS, "ClaimedTask": TASK_CONTENTS, "TaskSingle": TASK_CONTENTS | {"result"},
             "Event": {"detail"}, "Execution": {"result_data", "error_data"}, "Log": {"message", "context"},

@@ -33,7 +33,7 @@ class Tokens(ServerTest):
 
     def test_f_j1_list_fits_a_terminal_and_show_has_the_rest(self):
         made = self.as_admin("token", "create", "--name", "a name of some length", "--role", "operator", "--json",
-                             "--queues", "media,mail,images,letters", "--user", "somebody@example.org")
+                             "--queues", "media,mail,images,letters", "--user", "ada@example.org")
         token = json.loads(made.stdout)
         screen = self.on_terminal("token", "list", columns=80, PERDURA_TOKEN=self.admin)
         text = screen if isinstance(screen, str) else screen.stdout
