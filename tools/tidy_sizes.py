@@ -11,7 +11,7 @@ WORDS_MAX = {"README.md": 2000, "ARCHITECTURE.md": 3300}
 # needed is a finding.
 EXCEPTIONS = {
     "catalog_store.h: catalog_verbs": 55,
-    "store.h: store_verbs": 92,
+    "store.h: store_verbs": 93,
 }
 
 

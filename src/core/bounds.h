@@ -46,6 +46,7 @@
 #define BOUND_CHECKPOINTS_KEPT 20        /* per task: older ones are thinned out */
 #define BOUND_QUEUES 10000               /* queues come into being on first use */
 #define BOUND_TYPE_LIMITS 256            /* per queue */
+#define BOUND_TOKENS 100000              /* API tokens of a store, revoked ones too */
 #define BOUND_WORKERS 32000              /* more than there are connections, also with restarts */
 #define BOUND_WORKERS_BYTES (64 * 1024 * 1024) /* of memory for all of them */
 #define BOUND_WAITERS 20000              /* parked long-polls of all kinds */

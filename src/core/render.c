@@ -191,7 +191,8 @@ static void put_fields(struct buf *out, const struct task *task, const struct re
     for (uint32_t i = 0; i < task_fields_count; i++) {
         const struct task_field *field = &task_fields[i];
 
-        if (field->show == SHOW_NOT || !is_loaded(field, task, extra))
+        if (field->show == SHOW_NOT || !is_loaded(field, task, extra) ||
+            (field->content && extra && extra->redacted))
             continue;
         put_member(out, field);
         put_field(out, field, task, extra);
@@ -233,9 +234,12 @@ static void put_dependencies(struct buf *out, const struct task_dependency *depe
 static void task_extra(struct buf *out, const struct task *task, const struct render_extra *extra)
 {
     if (extra->single) {
-        JSON(out, "result", extra->result);
+        if (!extra->redacted)
+            JSON(out, "result", extra->result);
         put_dependencies(out, extra->dependencies, extra->dependencies_count);
     }
+    if (extra->redacted)
+        PUT(out, ",\"redacted\":true");
     if (extra->verdict.data)
         JSON(out, "recovery", extra->verdict);
     if (extra->duplicate)
@@ -288,7 +292,7 @@ static void put_detail(struct buf *out, struct str detail)
 }
 
 void render_event(struct buf *out, const struct task_event *event, const struct uuid *task_id,
-                  struct str correlation_id)
+                  struct str correlation_id, bool redacted)
 {
     PUT(out, "{\"id\":");
     put_id_or_null(out, &event->id);
@@ -297,7 +301,9 @@ void render_event(struct buf *out, const struct task_event *event, const struct 
     PUT(out, ",\"status\":");
     put_status(out, event->status);
     TEXT(out, "state", event->state);
-    if (event->status == STATUS_CLAIMED)
+    if (redacted)
+        PUT(out, ",\"redacted\":true");
+    else if (event->status == STATUS_CLAIMED)
         put_detail(out, event->detail);
     else
         JSON(out, "detail", event->detail);
@@ -307,7 +313,7 @@ void render_event(struct buf *out, const struct task_event *event, const struct 
     buf_byte(out, '}');
 }
 
-void render_execution(struct buf *out, const struct execution *execution)
+void render_execution(struct buf *out, const struct execution *execution, bool redacted)
 {
     bool ended = execution->completed_at_us || execution->failed_at_us;
 
@@ -328,8 +334,12 @@ void render_execution(struct buf *out, const struct execution *execution)
         INT(out, "duration_ms", execution->duration_ms);
     else
         PUT(out, ",\"duration_ms\":null");
-    JSON(out, "result_data", execution->result_data);
-    JSON(out, "error_data", execution->error_data);
+    if (redacted) {
+        PUT(out, ",\"redacted\":true");
+    } else {
+        JSON(out, "result_data", execution->result_data);
+        JSON(out, "error_data", execution->error_data);
+    }
     TIME(out, "created_at", execution->created_at_us);
     buf_byte(out, '}');
 }
@@ -343,7 +353,7 @@ static void put_progress(struct buf *out, int64_t progress)
 }
 
 void render_checkpoint(struct buf *out, const struct checkpoint *checkpoint,
-                       const struct uuid *task_id)
+                       const struct uuid *task_id, bool redacted)
 {
     PUT(out, "{\"id\":");
     put_id_or_null(out, &checkpoint->id);
@@ -352,10 +362,15 @@ void render_checkpoint(struct buf *out, const struct checkpoint *checkpoint,
     TEXT(out, "checkpoint_name", checkpoint->name);
     PUT(out, ",\"progress_percent\":");
     put_progress(out, checkpoint->progress);
-    TEXT(out, "step_description", checkpoint->description);
-    JSON(out, "recoverable_data", checkpoint->data);
-    JSON(out, "database_state", checkpoint->database_state);
-    JSON(out, "file_state", checkpoint->file_state);
+    if (!redacted)
+        TEXT(out, "step_description", checkpoint->description);
+    if (redacted) {
+        PUT(out, ",\"redacted\":true");
+    } else {
+        JSON(out, "recoverable_data", checkpoint->data);
+        JSON(out, "database_state", checkpoint->database_state);
+        JSON(out, "file_state", checkpoint->file_state);
+    }
     TEXT(out, "checkpoint_hash", str_of(checkpoint->hash));
     BOOL(out, "is_valid", checkpoint->valid);
     TIME(out, "created_at", checkpoint->created_at_us);

@@ -20,16 +20,17 @@ struct render_extra {
     int64_t lease_ms;
     const struct checkpoint *checkpoint;
     struct str data;           /* instead of the task's own (dependencies and children put in) */
+    bool redacted;             /* without what payloads:read is needed for; "redacted":true */
     struct str traceparent;    /* instead of the task's own: what comes after it passes this on */
 };
 
 /* One JSON object, no line break inside unless the user's own JSON has one. extra may be NULL. */
 void render_task(struct buf *out, const struct task *task, const struct render_extra *extra);
 void render_event(struct buf *out, const struct task_event *event, const struct uuid *task_id,
-                  struct str correlation_id);
-void render_execution(struct buf *out, const struct execution *execution);
+                  struct str correlation_id, bool redacted);
+void render_execution(struct buf *out, const struct execution *execution, bool redacted);
 void render_checkpoint(struct buf *out, const struct checkpoint *checkpoint,
-                       const struct uuid *task_id);
+                       const struct uuid *task_id, bool redacted);
 /* {"name","progress","data","database_state","file_state"}: what the next attempt gets. */
 void render_checkpoint_short(struct buf *out, const struct checkpoint *checkpoint);
 

@@ -150,6 +150,7 @@ struct access_settings {
     struct str password_file; /* a file with the password of the store's database */
     const struct str *hosts;  /* names in Host that are accepted */
     uint32_t hosts_count;
+    bool required;            /* no request without a credential, on loopback either */
 };
 
 /* The workers of a configuration. */

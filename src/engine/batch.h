@@ -58,6 +58,9 @@ struct batch_news {
     bool queues_changed;        /* other nodes must read queues again ... */
     bool catalog_changed;       /* ... and the catalog */
     bool outbox;                /* a message was written */
+    bool tokens_changed;        /* API tokens, by this batch: other nodes must look */
+    int64_t tokens_seen;        /* the newest change of another node in ... */
+    BATCH_LIST(struct token_row) tokens; /* ... what changed */
 };
 
 /* Jobs and their runs. */

@@ -3,6 +3,7 @@
 #include "engine/chores.h"
 
 #include "base/clock.h"
+#include "engine/access/token_changes.h"
 #include "engine/engine_state.h"
 #include "engine/history/retention.h"
 #include "engine/leases/recoveries.h"
@@ -35,6 +36,7 @@ static const struct chore_row {
                     .from_store = true, .pause_us = PAUSE_US, .run = fire_run},
     [CHORE_RETENTION] = {"retention", .leader_only = true, .pause_us = 61 * PAUSE_US,
                          .run = retention_run},
+    [CHORE_ACCESS] = {"access", .pause_us = PAUSE_US, .run = access_look},
 };
 
 /* The wall clock may have been set, and other nodes may have put off or lost something. */

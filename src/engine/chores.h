@@ -13,6 +13,7 @@ enum chore {
     CHORE_RECOVERY,  /* entries of the recovery queue */
     CHORE_FIRE,      /* planned instants */
     CHORE_RETENTION, /* what is too old goes */
+    CHORE_ACCESS,    /* API tokens that other nodes have changed */
     CHORE_COUNT
 };
 

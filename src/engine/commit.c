@@ -4,6 +4,7 @@
 
 #include "base/fault.h"
 #include "core/bounds.h"
+#include "engine/access/token_changes.h"
 #include "engine/audit/trail.h"
 #include "engine/batch.h"
 #include "engine/chores.h"
@@ -74,6 +75,7 @@ static const struct request_row {
     [REQUEST_WHY] = {"why", explain_apply, false},
     [REQUEST_AUDIT] = {"audit", trail_apply, false},
     [REQUEST_CONFIGURE] = {"configure", configure_apply, false},
+    [REQUEST_ACCESS] = {"access", access_apply, false},
 };
 
 static int apply(struct batch *batch, struct request *request)
@@ -289,6 +291,7 @@ static void after_commit(struct engine *engine, struct request *list)
     trail_committed(engine, batch);
     log_heads_committed(engine, batch);
     nodes_tell(engine, batch);
+    access_committed(engine, batch);
     waits_answer(engine, batch);
     answer_served_claims(engine);
     batch_reset(batch);

@@ -11,7 +11,7 @@
 
 #include "base/gate.h"
 #include "base/clock.h"
-#include "core/access/principal.h"
+#include "core/access/token.h"
 #include "core/log/audit.h"
 #include "core/plan/catalog.h"
 #include "core/measure/measure.h"
@@ -51,6 +51,7 @@ enum request_kind {
     REQUEST_WHY,
     REQUEST_AUDIT,
     REQUEST_CONFIGURE,
+    REQUEST_ACCESS,
     REQUEST_KIND_COUNT
 };
 
@@ -434,6 +435,32 @@ struct audit_request {
     struct request base;
     struct audit_entry *entries; /* without numbers, times and hashes */
     uint32_t count;
+};
+
+/* API tokens: makes, shows, revokes and rotates one, decided against the rights of the caller.
+ * ERR_NOT_FOUND for what the caller has no access to, as for what is not there. */
+typedef void access_tell(void *ctx, const struct token_row *tokens, uint32_t count);
+enum access_op {
+    ACCESS_CREATE,
+    ACCESS_LIST,
+    ACCESS_GET,
+    ACCESS_REVOKE,
+    ACCESS_ROTATE,
+    ACCESS_USED,  /* when tokens were used last */
+    ACCESS_FOLLOW /* all tokens with their hashes, and from then on `tell` gets every change */
+};
+struct access_request {
+    struct request base;
+    enum access_op op;
+    struct token_row token;  /* in: id, hash, and of a creation name, user and end; out: all */
+    struct principal made;   /* of a creation: namespace, scopes, user, names, rate, end */
+    int64_t overlap_ms;      /* of a rotation: the old text stays valid for this long */
+    bool closes;             /* out, of a creation: until now anyone could ask */
+    const struct token_use *uses;
+    struct token_row *tokens; /* out, of lists */
+    uint32_t count;           /* of either */
+    access_tell *tell;        /* on the engine's thread, before the request is answered */
+    void *tell_ctx;
 };
 
 /* What changed, told after the commit on the queue's thread (SSE). */

@@ -5,7 +5,7 @@
 
 #include "base/uuid7.h"
 #include "core/log/redact.h"
-#include "engine/audit/trail.h"
+#include "engine/access/token_changes.h"
 #include "engine/batch.h"
 #include "engine/chores.h"
 #include "engine/engine.h"
@@ -54,9 +54,9 @@ struct engine {
     struct waiting waiting;
     struct plans plans;
     struct log_heads heads;
-    struct trail audit;
     struct history history;
     struct figures figures;
+    struct tokens_told tokens;
     struct chore_state chores[CHORE_COUNT];
     struct refusals_told refusals[REFUSALS_KNOWN];
 };

@@ -23,6 +23,7 @@ static const struct str ended_word = {"\x01", 1}; /* tasks ended: a client may w
 static const struct str rules_word = {"\x04", 1}; /* a queue has new rules (2 and 3: store) */
 static const struct str catalog_word = {"\x06", 1}; /* what people plan with has changed */
 static const struct str recovery_word = {"\x07", 1}; /* a recovery was asked for */
+static const struct str access_word = {"\x08", 1}; /* an API token was made or changed */
 #define ALIVE '\x05' /* before a worker's id, from one writer to another */
 
 /* Is it the last hint? A busy queue sends the same one again and again. */
@@ -146,6 +147,8 @@ static int follow_hint(struct batch *batch, struct str name, struct err *err)
         look_at_catalog(batch);
     else if (str_eq(name, recovery_word))
         look_at_recoveries(engine);
+    else if (str_eq(name, access_word))
+        chore_soon(engine, CHORE_ACCESS, 0);
     else if (state)
         batch_heat_here(batch, state);
     else
@@ -180,6 +183,7 @@ static int take_hints(struct batch *batch, struct err *err)
         chore_soon(engine, CHORE_DUE, 0);
         look_at_catalog(batch);
         look_at_recoveries(engine);
+        chore_soon(engine, CHORE_ACCESS, 0);
         heat_all(batch);
         return 0;
     }
@@ -253,6 +257,8 @@ void nodes_tell(struct engine *engine, const struct batch *batch) /* and other w
         verbs->tell(engine->store, catalog_word);
         hint_others(engine, catalog_word);
     }
+    if (batch->news.tokens_changed)
+        verbs->tell(engine->store, access_word);
     if (batch->recoveries.wait) {
         verbs->tell(engine->store, recovery_word);
         if (!is_main(engine))

@@ -113,6 +113,9 @@ struct http_server *http_server_open(struct loop *loop, const char *address,
  * dropped, and the connection closes behind the answer. Only the head can be looked at. */
 #define HTTP_ADMIT_BODY_BYTES (64 * 1024)
 typedef bool http_admit(void *ctx, struct http_exchange *exchange);
+/* Other limits of strangers than at the opening, for connections from now on. */
+void http_server_limit_strangers(struct http_server *server, uint32_t max,
+                                 uint32_t per_address_max);
 void http_server_set_admit(struct http_server *server, http_admit *admit);
 /* From the next connection on every one has to speak TLS. tls outlives the server. */
 struct tls;

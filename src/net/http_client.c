@@ -318,8 +318,12 @@ int http_client_request(struct http_client *client, const char *method, const ch
                         struct err *err)
 {
     TRY(http_client_call(client, method, path, body, timeout_ms, response, status, err));
-    if (*status == 401)
-        return http_client_unauthorized(client, err);
+    if (*status == 401) {
+        struct err why = {0};
+
+        http_client_error(*status, buf_view(response), &why);
+        return http_client_unauthorized(client, &why, err);
+    }
     if (*status >= 300)
         return http_client_error(*status, buf_view(response), err);
     return 0;
@@ -356,11 +360,13 @@ static struct str text_member(struct str object, const char *key, struct arena *
     return value.data && json_kind(value) == JSON_STRING ? json_string(value, arena) : STR_NONE;
 }
 
-int http_client_unauthorized(const struct http_client *client, struct err *err)
+int http_client_unauthorized(const struct http_client *client, const struct err *why,
+                             struct err *err)
 {
     if (client->has_token)
         return err_set(err, ERR_UNAUTHORIZED, "the server refused the token; set PERDURA_TOKEN to "
-                       "the one the server was started with");
+                       "the one the server was started with, or to an API token (%.300s)",
+                       why->text);
     return err_set(err, ERR_UNAUTHORIZED, "the server needs a token; set PERDURA_TOKEN to the one "
                    "the server was started with");
 }

@@ -51,7 +51,8 @@ void http_client_interrupt(struct http_client *client);
 int http_client_error(int status, struct str body, struct err *err);
 
 /* The error of a 401: what is missing, and how to give it. Returns the negative code. */
-int http_client_unauthorized(const struct http_client *client, struct err *err);
+int http_client_unauthorized(const struct http_client *client, const struct err *why,
+                             struct err *err); /* why: in the words of the server */
 
 /* Appends text as one path segment or query value. */
 void http_client_escape(struct buf *out, struct str text);

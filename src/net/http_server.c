@@ -308,6 +308,14 @@ static void limit_strangers(struct http_limits *limits)
         limits->strangers_max = files.rlim_cur < 16 ? 4 : (uint32_t)(files.rlim_cur / 4);
 }
 
+void http_server_limit_strangers(struct http_server *server, uint32_t max,
+                                 uint32_t per_address_max)
+{
+    server->limits.strangers_max = max;
+    server->limits.strangers_per_address_max = per_address_max;
+    limit_strangers(&server->limits);
+}
+
 static int open_parts(struct http_server *server, const char *address, struct err *err)
 {
     server->fd = open_listener(address, err);

@@ -9,7 +9,7 @@
 static struct doctor_check judge(const struct tls_facts *facts, int64_t now_s, struct arena *arena)
 {
     int64_t days = (facts->until_s - now_s) / 86400;
-    struct doctor_check check = {DOCTOR_OK, STR("certificate"), STR_NONE, STR_NONE};
+    struct doctor_check check = {.verdict = DOCTOR_OK, .name = STR("certificate")};
 
     if (facts->from_s > now_s) {
         check.verdict = DOCTOR_FAILURE;
@@ -39,16 +39,17 @@ uint32_t node_doctor_tls(const struct settings *settings, struct arena *arena,
     if (str_empty(config.cert) || str_empty(config.key))
         return 0; /* a start says what is missing */
     if (tls_check(&config, &facts, &err) < 0) {
-        checks[0] = (struct doctor_check){DOCTOR_FAILURE, STR("certificate"),
-                                          arena_str(arena, str_of(err.text)),
-                                          STR("correct the setting, or the file it names")};
+        checks[0] = (struct doctor_check){
+            .verdict = DOCTOR_FAILURE, .name = STR("certificate"),
+            .detail = arena_str(arena, str_of(err.text)),
+            .fix = STR("correct the setting, or the file it names")};
         return 1;
     }
     checks[0] = judge(&facts, clock_wall_us() / CLOCK_SECOND_US, arena);
     if (!facts.ca_count)
         return 1;
     checks[1] = (struct doctor_check){
-        DOCTOR_OK, STR("client certificates"),
-        arena_format(arena, "required; %u CAs may sign them", facts.ca_count), STR_NONE};
+        .verdict = DOCTOR_OK, .name = STR("client certificates"),
+        .detail = arena_format(arena, "required; %u CAs may sign them", facts.ca_count)};
     return 2;
 }

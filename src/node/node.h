@@ -72,6 +72,10 @@ struct migrate_report {
 int node_migrate(const struct settings *settings, const struct migrate_request *request,
                  struct arena *arena, struct migrate_report *report, struct err *err);
 
+/* Makes an API token in a store that no server has open. body and reply as of POST /v1/tokens. */
+int node_token_create(const struct settings *settings, struct str body, struct arena *arena,
+                      struct str *reply, struct err *err);
+
 /* verify */
 struct verify_request {
     bool logs;         /* neither logs nor checkpoints = everything */
@@ -216,6 +220,7 @@ struct doctor_check {
     struct str name;
     struct str detail;
     struct str fix; /* what to do about it; absent when all is well */
+    bool protects; /* of tokens: there are some, so no request goes without one */
 };
 
 /* Opens the store, looks at it (version, schema, integrity, who holds it, free space) and closes

@@ -469,13 +469,21 @@ static void hold_hangup(int how)
     pthread_sigmask(how, &set, NULL);
 }
 
+/* Whether API tokens may let clients in: a store that is there may have some, which the server
+ * knows when it has opened it. */
+static bool may_have_tokens(const struct settings *settings)
+{
+    return settings->access.required || store_is_there(settings->store);
+}
+
 /* Before a store is opened or migrated. */
 static int check_listener(const struct settings *settings, struct err *err)
 {
     struct tls_config tls = server_tls_config(settings);
     struct tls_facts facts;
 
-    TRY(auth_check_listen(settings->listen, settings->access.token, err));
+    TRY(auth_check_listen(settings->listen, settings->access.token, may_have_tokens(settings),
+                          err));
     TRY(auth_check_clear_text(settings->listen, settings, err));
     return str_empty(tls.cert) ? 0 : tls_check(&tls, &facts, err);
 }

@@ -1,12 +1,14 @@
 /* The commands that open a store themselves: migrate, backup, and doctor's look at it; verify is in
  * verify.c. */
 #include "base/clock.h"
+#include "node/doctor_tokens.h"
 #include "node/node.h"
 #include "node/migration_losses.h"
 #include "engine/logs/anchor_file.h"
 #include "engine/stores/routes.h"
 #include "store/catalog_store.h"
 #include "store/log_store.h"
+#include "store/token_store.h"
 
 #include <errno.h>
 #include <sqlite3.h>
@@ -187,7 +189,8 @@ static void add(struct checks *checks, enum doctor_verdict verdict, const char *
 {
     if (checks->count < CHECKS_MAX)
         checks->list[checks->count++] =
-            (struct doctor_check){verdict, str_of(name), detail, str_of(fix)};
+            (struct doctor_check){.verdict = verdict, .name = str_of(name), .detail = detail,
+                                  .fix = str_of(fix)};
 }
 
 static void check_space(struct checks *checks, struct str where)
@@ -382,6 +385,27 @@ static void check_moved(struct checks *checks, struct store *store)
             "serve that store, or start this one once with 'perdura serve --again'");
 }
 
+static void check_tokens(struct checks *checks, struct store *store)
+{
+    struct doctor_check found[DOCTOR_TOKENS_MAX];
+    struct store_reader *reader;
+    struct token_row *tokens;
+    struct err err = {0};
+    uint32_t count = 0;
+
+    reader = store->verbs->reader_open(store, &err);
+    if (!reader || store->verbs->tokens->read_all(reader, checks->arena, &tokens, &count,
+                                                  &err) < 0) {
+        add(checks, DOCTOR_FAILURE, "tokens", arena_str(checks->arena, str_of(err.text)), NULL);
+    } else {
+        count = doctor_tokens(tokens, count, clock_wall_us(), checks->arena, found);
+        for (uint32_t i = 0; i < count && checks->count < CHECKS_MAX; i++)
+            checks->list[checks->count++] = found[i];
+    }
+    if (reader)
+        store->verbs->reader_close(reader);
+}
+
 /* One store: can it be opened, what it stands on, is its content whole. */
 static void check_store(struct checks *checks, struct str where, bool is_main,
                         const struct settings *settings)
@@ -423,6 +447,8 @@ static void check_store(struct checks *checks, struct str where, bool is_main,
                 NULL);
         check_content(checks, store);
         check_signing(checks, store, settings);
+        if (is_main)
+            check_tokens(checks, store);
         if (has_anchor)
             check_anchor(checks, store, settings);
         store->verbs->close(store);

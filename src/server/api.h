@@ -52,6 +52,12 @@ int api_backup_place(struct api_call *call);
 int api_whoami(struct api_call *call);
 /* api_audit.c */
 int api_audit_list(struct api_call *call);
+/* api_tokens.c */
+int api_token_create(struct api_call *call);
+int api_tokens_list(struct api_call *call);
+int api_token_get(struct api_call *call);
+int api_token_revoke(struct api_call *call);
+int api_token_rotate(struct api_call *call);
 /* api_dashboard.c */
 int api_index(struct api_call *call);
 int api_asset(struct api_call *call);

@@ -9,6 +9,7 @@
 #include "core/bounds.h"
 #include "core/render.h"
 #include "server/body.h"
+#include "server/door/tokens.h"
 
 #include <endian.h>
 
@@ -27,6 +28,8 @@ void call_ended(struct api_call *call, int status)
     struct server *server = call->server;
     size_t row = call->route ? (size_t)(call->route - routes) : ROUTES_MAX;
 
+    token_let_go(call->credential.token);
+    call->credential.token = NULL;
     server->replies[row][(status / 100) % CALL_STATUS_CLASSES]++;
     if (server->log && server->log->level <= LOG_DEBUG)
         log_answer(call, status);
@@ -101,6 +104,7 @@ void call_location(struct api_call *call, const char *folder, const struct uuid 
 void call_fail(struct api_call *call)
 {
     int status = err_http_status(call->err.code);
+    char wait[24];
 
     if (status == 401 || status == 403)
         refusals_note(call->server->door->refusals, call);
@@ -108,8 +112,11 @@ void call_fail(struct api_call *call)
     call->out = BUF_INIT(CALL_REPLY_BYTES_MAX);
     render_error(&call->out, &call->err);
     buf_byte(&call->out, '\n');
-    if (status == 429 || status == 503)
-        http_reply_header(call->exchange, "Retry-After", "1");
+    if (status == 429 || status == 503) {
+        snprintf(wait, sizeof wait, "%lld", (long long)call->credential.retry_after_s);
+        http_reply_header(call->exchange, "Retry-After", call->credential.retry_after_s ? wait
+                                                                                        : "1");
+    }
     if (status == 401)
         http_reply_header(call->exchange, "WWW-Authenticate", "Bearer realm=\"perdura\"");
     call_ended(call, status);
@@ -205,6 +212,14 @@ void call_forget(struct api_call *call)
 {
     call->forgotten = true;
     engine_forget(call->server->engine, call->submitted->kind, call->submitted);
+}
+
+int call_check_credential(struct api_call *call)
+{
+    const char *ended = call->credential.token && call->credential.token->row.revoked_at_us
+                            ? "revoked" : "expired";
+
+    return call->credential.ended ? token_refuse_ended(ended, &call->err) : 0;
 }
 
 /* The call is in the list exactly as long as the queue may still hold the request. */

@@ -12,6 +12,7 @@
 #include "server/router.h"
 
 struct server;
+struct token_entry;
 
 typedef int call_step(struct api_call *call);
 /* On a reader's thread. Fills call->out and call->status; negative with call->err set. */
@@ -25,6 +26,11 @@ struct api_call {
     struct arena *arena;             /* the exchange's */
     const struct route *route;       /* NULL = none */
     const struct principal *principal; /* who asks; NULL = an open route */
+    struct credential {
+        struct token_entry *token;   /* what it came with, held until the answer; or NULL */
+        bool ended;                  /* it is no longer valid, and the call must not wait on */
+        int64_t retry_after_s;       /* of a refusal by its rate */
+    } credential;
     struct caller caller;            /* the same, with the namespace this call is about */
     struct str name;                 /* what {id} or {name} stands for, decoded */
     struct str second_name;          /* of a path with two of them */
@@ -79,6 +85,8 @@ int call_submit(struct api_call *call, struct request *request, enum request_kin
 int call_submit_waiting(struct api_call *call, struct request *request, enum request_kind kind,
                         call_step *then);
 void call_forget(struct api_call *call); /* lets a waiting one go */
+/* ERR_UNAUTHORIZED where the token of a waiting call has ended meanwhile. */
+int call_check_credential(struct api_call *call);
 /* Whether the reply looks for something among much: then call->lane is READERS_LONG. */
 void call_reads_long(struct api_call *call, bool is_long);
 /* Sets call->cancelled as soon as the client closes its sending side. */

@@ -2,6 +2,7 @@
  * name first where the path has one, then go to the queue, and are answered with what it made of
  * them. Loop thread, but for the read_ functions. */
 #include "server/catalog_call.h"
+#include "server/sight.h"
 
 #include "core/render.h"
 #include "view/catalog_body.h"
@@ -32,6 +33,7 @@ struct catalog_source catalog_call_source(struct api_call *call, struct store_re
                                    .reader = reader,
                                    .zones = server->zones,
                                    .settings = server->settings,
+                                   .redacted = !call_sees_content(call),
                                    .now_us = server->store->shared ? engine_now_us(server->engine)
                                                                    : clock_wall_us(),
                                    .arena = scratch};
@@ -326,7 +328,7 @@ int api_dependency_delete(struct api_call *call)
 static int ran(struct api_call *call)
 {
     const struct job_run_request *run = &((struct catalog_call *)call->ctx)->run;
-    struct render_extra extra = {.single = true};
+    struct render_extra extra = {.single = true, .redacted = !call_sees_content(call)};
 
     call_location(call, "/v1/tasks/", &run->task->id);
     call->version = run->task->version;

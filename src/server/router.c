@@ -207,6 +207,15 @@ const struct route routes[] = {
     ROUTE(GET, "/v1/audit", api_audit_list, SCOPE(AUDIT_READ),
           "Who changed what, and what was refused, newest first", 0, LIST, "principal", "action",
           "object_kind", "object_id", "outcome", "after", "before")
+    ROUTE(POST, "/v1/tokens", api_token_create, SCOPE(ACCESS_WRITE), "Make an API token",
+          ACCESS_CREATE, NULL)
+    ROUTE(GET, "/v1/tokens", api_tokens_list, SCOPE(ACCESS_WRITE), "List API tokens, newest first",
+          0, LIST)
+    ROUTE(GET, "/v1/tokens/{id}", api_token_get, SCOPE(ACCESS_WRITE), "One API token", 0, NULL)
+    ROUTE(DELETE, "/v1/tokens/{id}", api_token_revoke, SCOPE(ACCESS_WRITE),
+          "Revoke an API token", 0, NULL)
+    ROUTE(POST, "/v1/tokens/{id}:rotate", api_token_rotate, SCOPE(ACCESS_WRITE),
+          "Give an API token a new secret", ACCESS_ROTATE, NULL)
     ROUTE(GET, "/v1/whoami", api_whoami, ANYONE, "Who asks, and what that allows", 0, NULL)
     ROUTE(GET, "/metrics", api_metrics, SCOPE(METRICS_READ), "Metrics for Prometheus", 0, NULL)
     ROUTE(GET, "/healthz", api_healthz, OPEN, "Is the process alive", 0, NULL)

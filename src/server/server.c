@@ -108,7 +108,7 @@ static int open_parts(struct server *server, struct err *err)
     if (!server->sampler)
         return -(int)err->code;
     server->stop_timer = TRY_MEMORY(loop_timer_new(server->loop, forget_all, server));
-    return 0;
+    return door_read_tokens(server->door, err);
 }
 
 static int open_tls(struct server *server, struct err *err)
@@ -124,21 +124,37 @@ static int open_tls(struct server *server, struct err *err)
     return 0;
 }
 
+/* Without credentials every client may ask, and all come from the same address. */
+static struct http_limits stranger_limits(const struct server *server)
+{
+    struct http_limits limits = HTTP_LIMITS_DEFAULT;
+
+    if (str_empty(server->settings->access.token) && !door_has_tokens(server->door))
+        limits.strangers_max = limits.strangers_per_address_max = limits.connections_max;
+    return limits;
+}
+
+void server_limit_strangers(struct server *server)
+{
+    struct http_limits limits = stranger_limits(server);
+
+    http_server_limit_strangers(server->http, limits.strangers_max,
+                                limits.strangers_per_address_max);
+}
+
 static int open_listener(struct server *server, struct err *err)
 {
     const struct settings *settings = server->settings;
     char listen[256];
     char backup_dir[PATH_MAX];
-    struct http_limits limits = HTTP_LIMITS_DEFAULT;
+    struct http_limits limits = stranger_limits(server);
 
-    TRY(auth_check_listen(settings->listen, settings->access.token, err));
+    TRY(auth_check_listen(settings->listen, settings->access.token, door_has_tokens(server->door),
+                          err));
     TRY(auth_check_clear_text(settings->listen, settings, err));
     if (settings->backup_dir.data)
         TRY(backup_check_folder(settings, backup_dir, err));
     snprintf(listen, sizeof listen, STR_FMT, STR_ARG(settings->listen));
-    if (str_empty(settings->access.token)) /* every client may ask, and all come from the same
-                                            * address */
-        limits.strangers_max = limits.strangers_per_address_max = limits.connections_max;
     server->http = http_server_open(server->loop, listen, &limits, handle, server, server->log,
                                     err);
     if (!server->http)
@@ -148,7 +164,8 @@ static int open_listener(struct server *server, struct err *err)
     http_server_address(server->http, server->address, sizeof server->address);
     TRY(auth_init(&server->auth, server->address, settings, err));
     /* a name such as localhost may have meant something else */
-    TRY(auth_check_listen(str_of(server->address), settings->access.token, err));
+    TRY(auth_check_listen(str_of(server->address), settings->access.token,
+                          door_has_tokens(server->door), err));
     return auth_check_clear_text(str_of(server->address), settings, err);
 }
 

@@ -53,6 +53,9 @@ int backup_check_folder(const struct settings *settings, char *real, struct err 
 /* server.c: something of the server's own is over that was counted in calls_open */
 void server_work_ended(struct server *server);
 
+/* server.c: the first token was made, or the last one revoked */
+void server_limit_strangers(struct server *server);
+
 /* api_queues.c, api_stats.c: shared by several replies. */
 void api_write_counts(struct buf *out, const int64_t counts[STATUS_COUNT]);
 

@@ -6,6 +6,8 @@
 #include "server/server_int.h"
 
 struct stream *stream_open(struct server *server, struct err *err);
+/* Ends those whose token has ended by then, with an event that says why. */
+void stream_end_credentials(struct stream *stream, int64_t now_us);
 void stream_stop(struct stream *stream); /* ends all readers */
 void stream_free(struct stream *stream);
 void stream_notes(struct stream *stream, const struct task_note *notes, uint32_t count);

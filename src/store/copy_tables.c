@@ -4,6 +4,7 @@
  * the end of a copy), schema_migrations (the target has its own). */
 #include "store/store_copy.h"
 
+#include "core/access/token.h"
 #include "core/log/audit_fields.h"
 #include "core/plan/catalog_fields.h"
 #include "core/task/execution_fields.h"
@@ -136,7 +137,7 @@ static const struct copy_column workers[] = { /* leadership is not copied */
     TEXT("id"),             NAMESPACE,         TEXT("hostname"),    TIME("started_at"),
     TIME("last_heartbeat"), TIME("lease_until"), INT("pool_size"),  TEXT("version"),
     TEXT("queues"),         TEXT("types"),     TEXT("categories"),  TEXT("status"),
-    TEXT("current_tasks")};
+    TEXT("current_tasks"),  TEXT("principal")};
 
 static const struct copy_column queues[] = {
     NAMESPACE,              TEXT("name"),           TIME("paused_at"),
@@ -151,9 +152,7 @@ static const struct copy_column outbox[] = {
     UUID("task_id"), LONG("body"),       INT("attempts"), TEXT("last_error"), TIME("next_at"),
     TIME("expires_at"), TIME("created_at")};
 
-static const struct copy_column tokens[] = {
-    UUID("id"),     NAMESPACE,      TEXT("name"),       TEXT("token_hash"), TEXT("user_id"),
-    JSON("rights"), TIME("created_at"), TIME("expires_at"), TIME("revoked_at")};
+static const struct copy_column tokens[] = {TOKEN_FIELDS(COPIED)};
 
 static const struct copy_column buckets[] = {NAMESPACE, TEXT("name"), INT("tokens"), INT("rest"),
                                              TIME("updated_at"), TEXT("starts")};

@@ -37,6 +37,7 @@ struct log_mac;
 struct log_memory;
 struct recovery_verbs;
 struct measure_verbs;
+struct token_verbs;
 
 enum { /* parts of a task that a load may leave out */
     LOAD_STATE = 0,
@@ -145,6 +146,7 @@ struct worker_row {
     bool is_leader;
     int64_t leader_until_us;
     bool errored;
+    struct str principal; /* who registered it (principal_write_key); absent = this program */
 };
 
 struct queue_row {
@@ -474,6 +476,7 @@ struct store_verbs {
     const struct audit_verbs *audit; /* the audit trail; audit_store.h */
     const struct recovery_verbs *recovery; /* the recovery queue; recovery_store.h */
     const struct measure_verbs *measures; /* executions per hour; measure_store.h */
+    const struct token_verbs *tokens; /* API tokens; token_store.h */
 };
 
 /* A log that was not written with the log key. The store sets this; the code that reports it clears
@@ -522,6 +525,7 @@ struct store_options {
 
 /* The place without its password, for logs and messages. */
 void store_shown(struct str where, char *out, size_t cap);
+bool store_is_there(struct str where); /* or may be: only a file can be looked for */
 bool store_wants_password(struct str where); /* true for a database whose place has none */
 
 /* For a program that owns its process, before it opens the first store: turns off the database

@@ -10,6 +10,7 @@
 #include <limits.h>
 #include <stdio.h>
 #include <stdlib.h>
+#include <unistd.h>
 
 enum kind { KIND_SQLITE, KIND_POSTGRES, KIND_UNKNOWN };
 
@@ -61,6 +62,23 @@ bool store_wants_password(struct str where)
     struct str path;
 
     return kind_of(where, &path) == KIND_POSTGRES && !pg_has_password(where);
+}
+
+/* A database may be there; whether it is, only a connection says. */
+bool store_is_there(struct str where)
+{
+    char text[PATH_MAX];
+    struct str path;
+
+    switch (kind_of(where, &path)) {
+    case KIND_SQLITE:
+        snprintf(text, sizeof text, STR_FMT, STR_ARG(path));
+        return access(text, F_OK) == 0;
+    case KIND_POSTGRES:
+        return true;
+    default:
+        return false;
+    }
 }
 
 void store_own_process(void)

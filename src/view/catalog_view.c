@@ -187,7 +187,8 @@ int catalog_write_jobs(const struct catalog_source *source, const struct job *jo
         ids[i] = jobs[i].id;
     TRY(source->store->verbs->catalog->read_next_fires(source->reader, ids, count, next_us, err));
     for (uint32_t i = 0; i < count; i++) {
-        struct job_extra extra = {.next_execution_us = next_us[i], .settings = source->settings};
+        struct job_extra extra = {.next_execution_us = next_us[i], .settings = source->settings,
+                                  .redacted = source->redacted};
 
         TRY(category_of(source, &jobs[i], &memo, &extra.category, err));
         if (!jobs[i].is_active || (extra.category && !extra.category->is_active))

@@ -20,6 +20,7 @@ struct catalog_source {
     const struct settings *settings; /* values of jobs depend on them; NULL = there are none */
     struct arena *arena; /* what is read lives here */
     bool with_deleted;   /* catalog_load finds a job that was deleted, too */
+    bool redacted;       /* jobs are shown without their payloads */
 };
 
 /* An id as it is, whether there is such a thing or not; else a category, job or pattern by its

@@ -227,7 +227,7 @@ static void check_life(struct life *life)
         compare(life->seen[i], &replay, life->untold[i]);
         compare_checkpoint(life->fx, life->seen[i], &replay);
         buf_reset(&text);
-        replay_render(&text, &replay, life->seen[i], 1);
+        replay_render(&text, &replay, life->seen[i], 1, false);
         assert_int_equal(json_check(buf_view(&text), NULL, &life->fx->err), 0);
     }
     buf_deinit(&text);

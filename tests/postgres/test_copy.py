@@ -63,8 +63,10 @@ INSERT INTO job_waits (task_id, depends_on_job_id, dependency_type)
 UPDATE job_categories SET description = 'changed', updated_at = updated_at + 1
     WHERE name = 'reports';
 DELETE FROM job_categories WHERE name = 'analytics';
-INSERT INTO api_tokens (id, name, token_hash, rights, created_at)
-    VALUES (x'08', 't', 'h', '["read"]', 1000);
+INSERT INTO api_tokens (id, name, scopes, queues, hash, former_hash, former_until, created_at, created_by,
+    last_used_at, generation)
+    VALUES ('00000000000000aa', 't', 'tasks:read work', '["a"]', 'h', 'f', 9000, 1000, 'root', 2000, 7);
+UPDATE workers SET principal = 'token:00000000000000aa';
 INSERT INTO recovery_queue (id, task_id, recovery_method, scheduled_for, recovery_result,
     created_at) SELECT x'09', id, 'restart_clean', 5000, '{"ok": true}', 1000 FROM tasks LIMIT 1;
 INSERT INTO outbox (message, id, kind, target, task_id, body, expires_at, created_at)

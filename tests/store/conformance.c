@@ -102,7 +102,7 @@ int conformance_run(const struct conformance_kind *kind)
     static const struct conformance_test *const tables[] = {
         conformance_tasks_tests,     conformance_uniques_tests,  conformance_ready_tests,
         conformance_find_tests,      conformance_history_tests,  conformance_retention_tests,
-        conformance_registry_tests,  conformance_read_tests,     conformance_whole_tests,
+        conformance_registry_tests,  conformance_tokens_tests,  conformance_read_tests,     conformance_whole_tests,
         conformance_model_tests,     conformance_catalog_tests,  conformance_plans_tests,
         conformance_runs_tests,      conformance_executions_tests,
         conformance_rivals_tests,    conformance_logs_tests,     conformance_measures_tests,

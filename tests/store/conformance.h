@@ -52,6 +52,7 @@ extern const struct conformance_test conformance_find_tests[];
 extern const struct conformance_test conformance_history_tests[];
 extern const struct conformance_test conformance_retention_tests[];
 extern const struct conformance_test conformance_registry_tests[];
+extern const struct conformance_test conformance_tokens_tests[];
 extern const struct conformance_test conformance_read_tests[];
 extern const struct conformance_test conformance_whole_tests[];
 extern const struct conformance_test conformance_model_tests[];

@@ -20,6 +20,7 @@ struct doctor {
     struct config *config;
     struct doctor_check *checks;
     uint32_t count;
+    bool has_tokens; /* the store has API tokens that clients can show */
 };
 
 static void add(struct doctor *doctor, enum doctor_verdict verdict, const char *name,
@@ -28,7 +29,8 @@ static void add(struct doctor *doctor, enum doctor_verdict verdict, const char *
     if (doctor->count == CHECKS_MAX)
         return;
     doctor->checks[doctor->count++] =
-        (struct doctor_check){verdict, str_of(name), detail, fix};
+        (struct doctor_check){.verdict = verdict, .name = str_of(name), .detail = detail,
+                              .fix = fix};
 }
 
 static void check_config(struct doctor *doctor)
@@ -153,9 +155,13 @@ static void check_listen(struct doctor *doctor)
         add(doctor, DOCTOR_WARNING, "listen", STR("the token is shorter than 16 characters"),
             STR("put a longer one into PERDURA_TOKEN or the file of token_file, such as the output "
                 "of 'openssl rand -hex 32'"));
+    else if (settings->access.required || doctor->has_tokens)
+        add(doctor, DOCTOR_OK, "listen", arena_format(&doctor->call->arena, STR_FMT
+            ", protected by API tokens", STR_ARG(settings->listen)), STR_NONE);
     else
         add(doctor, DOCTOR_FAILURE, "listen", STR("beyond loopback without a token"),
-            STR("set PERDURA_TOKEN or token_file, or listen on 127.0.0.1"));
+            STR("set PERDURA_TOKEN or token_file, or make one with 'perdura token create --store "
+                "STORE --name ops --role admin', or listen on 127.0.0.1"));
 }
 
 static void check_tls(struct doctor *doctor)
@@ -227,8 +233,10 @@ static void check_store(struct doctor *doctor)
     int rc = node_doctor_store(&doctor->config->settings, &call->arena, &checks, &count,
                                &call->err);
 
-    for (uint32_t i = 0; rc == 0 && i < count && doctor->count < CHECKS_MAX; i++)
+    for (uint32_t i = 0; rc == 0 && i < count && doctor->count < CHECKS_MAX; i++) {
         doctor->checks[doctor->count++] = checks[i];
+        doctor->has_tokens |= checks[i].protects;
+    }
     if (rc < 0)
         add(doctor, DOCTOR_FAILURE, "store", arena_str(&call->arena, str_of(call->err.text)),
             STR("check --store, and that this user may read and write it"));

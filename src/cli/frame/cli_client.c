@@ -19,8 +19,13 @@ int client_find_token(struct call *call, struct client_token *token)
     return config_client_token(file, &call->arena, token, &call->err);
 }
 
-int client_refused_token(struct call *call, const struct client_token *token)
+/* Of an API token the server says what became of it; of its own there is only right and wrong. */
+int client_refused_token(struct call *call, const struct client_token *token, struct str why)
 {
+    if (token->text.data && why.data && str_starts(token->text, STR("pdt_")))
+        return err_set(&call->err, ERR_UNAUTHORIZED, "the server refused the token from " STR_FMT
+                       ": " STR_FMT, STR_ARG(terminal_cut(token->from, 100)),
+                       STR_ARG(terminal_cut(why, 350)));
     if (token->text.data)
         return err_set(&call->err, ERR_UNAUTHORIZED, "the server refused the token from " STR_FMT
                        "; replace it with the server's own",
@@ -142,7 +147,7 @@ static int refused(struct client *client, int status, struct str reply)
     text = arena_cstr(&call->arena, json_string(word, &call->arena));
     code = err_from_word(text ? text : "");
     if (code == ERR_UNAUTHORIZED)
-        return client_refused_token(call, &client->token);
+        return client_refused_token(call, &client->token, json_string(message, &call->arena));
     if (code == ERR_USAGE)
         code = ERR_MALFORMED; /* exit code 2 is for the command line alone */
     message = json_string(message, &call->arena);

@@ -18,8 +18,9 @@ struct client {
 
 /* The token of a command: config_client_token with its --config, where it has that flag. */
 int client_find_token(struct call *call, struct client_token *token);
-/* The error of a server that wants another token than this one, or any. */
-int client_refused_token(struct call *call, const struct client_token *token);
+/* The error of a server that wants another token than this one, or any. why: its own words, or
+ * absent. */
+int client_refused_token(struct call *call, const struct client_token *token, struct str why);
 
 /* --ca, --cert and --cert-key of a command that makes its client itself. */
 int client_set_tls(struct call *call, struct http_client *http);

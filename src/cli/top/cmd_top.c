@@ -296,8 +296,8 @@ static int print_once(struct top *top)
     top_fetch_do(&top->fetch, &(struct top_job){.kind = TOP_JOB_REFRESH}, answer);
     if (answer->err.code) {
         call->err = answer->err;
-        rc = answer->err.code == ERR_UNAUTHORIZED ? client_refused_token(call, &top->token)
-                                                  : -(int)call->err.code;
+        rc = answer->err.code == ERR_UNAUTHORIZED
+                 ? client_refused_token(call, &top->token, STR_NONE) : -(int)call->err.code;
     } else {
         top_view_draw(&top->view, &answer->snapshot, "\n", &frame);
         fwrite(frame.data, 1, frame.len, call->out.file);

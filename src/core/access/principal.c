@@ -2,6 +2,7 @@
  * thread. */
 #include "core/access/principal.h"
 
+#include "core/plan/catalog.h"
 #include "core/queue_name.h"
 #include "core/task/task.h"
 
@@ -106,6 +107,46 @@ bool name_list_includes(const struct name_list *whole, const struct name_list *p
     return part->count > 0;
 }
 
+bool principal_owns(const struct principal *principal, struct str key)
+{
+    return scopes_allow(principal->scopes, SCOPE_ADMIN) ||
+           (key.data && principal->key.data && str_eq(key, principal->key));
+}
+
+const struct caller *caller_keep(const struct caller *caller, struct arena *arena)
+{
+    struct caller *copy = caller ? arena_alloc(arena, sizeof *copy) : NULL;
+    struct principal *principal = copy ? arena_alloc(arena, sizeof *principal) : NULL;
+
+    if (!principal)
+        return NULL;
+    *principal = (struct principal){.kind = caller->principal->kind,
+                                    .scopes = caller->principal->scopes,
+                                    .key = arena_str(arena, caller->principal->key)};
+    *copy = (struct caller){.principal = principal};
+    return copy;
+}
+
+static int check_name(const struct name_list *list, struct str name, const char *field,
+                      const char *what, struct err *err)
+{
+    if (name_list_has(list, name))
+        return 0;
+    return err_set_field(err, ERR_FORBIDDEN, field,
+                         "this credential may not use the %s '" STR_FMT "'; use one that "
+                         "`perdura whoami` lists, or ask someone with access:write for a token "
+                         "that has it", what, STR_ARG(str_cut(name, 100)));
+}
+
+int principal_check_work(const struct principal *principal, struct str queue, struct str type,
+                         struct str category, struct err *err)
+{
+    TRY(check_name(&principal->queues, queue, "queue", "queue", err));
+    TRY(check_name(&principal->types, type, "type", "type", err));
+    return check_name(&principal->categories, category.data ? category : STR(CATEGORY_GENERAL),
+                      "category", "category", err);
+}
+
 static int check_scopes(const struct principal *maker, const struct principal *made,
                         struct err *err)
 {
@@ -126,6 +167,26 @@ static int check_list(const struct name_list *maker, const struct name_list *mad
                          "you can only give %s that your own credential is limited to", field);
 }
 
+/* Requests in the same time, and as many at once: compared without dividing. */
+static bool rate_includes(const struct rate_rule *whole, const struct rate_rule *part)
+{
+    if (!whole->count)
+        return true;
+    return part->count && part->burst <= whole->burst &&
+           (__int128)part->count * whole->per_ms <= (__int128)whole->count * part->per_ms &&
+           (whole->burst || part->count <= whole->count);
+}
+
+static int check_rate(const struct principal *maker, const struct principal *made, struct err *err)
+{
+    if (rate_includes(&maker->rate, &made->rate))
+        return 0;
+    return err_set_field(err, ERR_FORBIDDEN, "rate",
+                         "your own credential may make %lld requests in %lld ms; give a rate that "
+                         "is no higher, with no larger burst", (long long)maker->rate.count,
+                         (long long)maker->rate.per_ms);
+}
+
 int principal_check_grant(const struct principal *maker, const struct principal *made,
                           struct err *err)
 {
@@ -141,6 +202,7 @@ int principal_check_grant(const struct principal *maker, const struct principal 
     TRY(check_list(&maker->queues, &made->queues, "queues", err));
     TRY(check_list(&maker->types, &made->types, "types", err));
     TRY(check_list(&maker->categories, &made->categories, "categories", err));
+    TRY(check_rate(maker, made, err));
     if (maker->expires_at_us &&
         (!made->expires_at_us || made->expires_at_us > maker->expires_at_us))
         return err_set_field(err, ERR_FORBIDDEN, "expires_at",

@@ -4,6 +4,7 @@
 #ifndef CORE_ACCESS_PRINCIPAL_H
 #define CORE_ACCESS_PRINCIPAL_H
 
+#include "base/arena.h"
 #include "core/access/scope.h"
 #include "core/settings.h"
 
@@ -29,6 +30,8 @@ struct principal {
     enum principal_kind kind;
     struct str name;           /* how people know it: the token's name, the subject, the SAN */
     struct str id;             /* of a token: its 16 hex digits; else absent */
+    struct str key;            /* what its tasks and workers remember: "token:ID", "root"; absent
+                                * for `local` */
     struct str namespace_name; /* "*" = every namespace */
     scope_set scopes;
     struct str user_id;        /* sees and changes rows of this user only; absent = of all */
@@ -72,9 +75,22 @@ bool name_list_has(const struct name_list *list, struct str name);
 /* Whether every name that `part` covers is covered by `whole`. */
 bool name_list_includes(const struct name_list *whole, const struct name_list *part);
 
+/* Whether it may use what the principal with this key has made (absent = the program itself):
+ * its own, or anything with admin rights. */
+bool principal_owns(const struct principal *principal, struct str key);
+
+/* For a request that may outlive the caller's: its own copy, with what principal_owns asks for and
+ * nothing else. NULL for NULL; else the arena says whether there was memory. */
+const struct caller *caller_keep(const struct caller *caller, struct arena *arena);
+
 /* A credential can give no more than its maker has. ERR_FORBIDDEN names what is missing. */
 int principal_check_grant(const struct principal *maker, const struct principal *made,
                           struct err *err);
+
+/* Whether it may put work into this queue, of this type and category (absent = `general`).
+ * ERR_FORBIDDEN names what its credential is limited to. */
+int principal_check_work(const struct principal *principal, struct str queue, struct str type,
+                         struct str category, struct err *err);
 
 /* The refusal of a request that needs a scope the principal does not have: ERR_FORBIDDEN with a
  * sentence that names scope and namespace and says how to get it. */

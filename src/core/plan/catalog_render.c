@@ -130,7 +130,10 @@ void render_job(struct buf *out, const struct job *job, const struct job_extra *
     render_text(out, "queue", values ? values->queue : job->queue);
     render_text(out, "target_service", job->target_service);
     render_text(out, "target_method", job->target_method);
-    render_json(out, "payload", job->payload);
+    if (extra && extra->redacted)
+        render_bool(out, "redacted", true);
+    else
+        render_json(out, "payload", job->payload);
     job_values(out, job, values);
     render_int(out, "max_concurrent", job->max_concurrent);
     render_text(out, "callback_url", job->callback_url);

@@ -12,6 +12,7 @@ struct job_extra {
     bool with_stats;
     int64_t total, completed, failed, cancelled, timed_out, open, average_ms, max_ms;
     int64_t since_us;
+    bool redacted; /* without the payload */
 };
 
 void render_category(struct buf *out, const struct category *category);

@@ -16,6 +16,8 @@ struct input_dependency {
 };
 
 /* A task to be enqueued. */
+struct principal;
+
 struct task_input {
     struct task_spec spec;
     struct str data;     /* JSON or absent */
@@ -36,6 +38,7 @@ struct task_input {
     struct uuid forked_from;             /* nil = it is no fork (core/spec/fork.h) */
     bool had_begun;                      /* its original: the parents had ended, and may be gone */
     const struct checkpoint *checkpoint; /* of a fork: where its first attempt resumes, or NULL */
+    const struct principal *maker; /* whose rights it needs; NULL = the program's own */
 };
 
 /* Parses one task object (text that json_check accepted). ERR_INVALID (422) or ERR_TOO_LARGE (413)

@@ -157,7 +157,7 @@ const char *recovery_candidate_reason(const struct task *task)
 
 /* ---- rendering ---- */
 
-void recovery_render_entry(struct buf *out, const struct recovery_entry *entry)
+void recovery_render_entry(struct buf *out, const struct recovery_entry *entry, bool redacted)
 {
     buf_byte(out, '{');
     render_uuid(out, "id", &entry->id);
@@ -170,8 +170,12 @@ void recovery_render_entry(struct buf *out, const struct recovery_entry *entry)
     render_text(out, "status", str_of(recovery_status_word(entry->status)));
     render_int(out, "attempts", entry->attempts);
     render_int(out, "max_attempts", entry->max_attempts);
-    render_json(out, "recovery_result", entry->result);
-    render_text(out, "error_message", entry->error_message);
+    if (redacted) {
+        render_bool(out, "redacted", true);
+    } else {
+        render_json(out, "recovery_result", entry->result);
+        render_text(out, "error_message", entry->error_message);
+    }
     render_time(out, "created_at", entry->created_at_us);
     buf_byte(out, '}');
 }

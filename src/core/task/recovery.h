@@ -114,7 +114,8 @@ struct recovery_candidate {
 };
 const char *recovery_candidate_reason(const struct task *task);
 
-void recovery_render_entry(struct buf *out, const struct recovery_entry *entry);
+void recovery_render_entry(struct buf *out, const struct recovery_entry *entry,
+                           bool redacted);
 void recovery_render_candidate(struct buf *out, const struct recovery_candidate *candidate);
 
 #endif

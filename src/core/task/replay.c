@@ -177,7 +177,7 @@ static void render_checkpoint_data(struct buf *out, const struct replay *replay)
 }
 
 void replay_render(struct buf *out, const struct replay *replay, const struct task *task,
-                   int64_t at_us)
+                   int64_t at_us, bool redacted)
 {
     const struct {
         const char *key;
@@ -223,6 +223,9 @@ void replay_render(struct buf *out, const struct replay *replay, const struct ta
         render_time(out, times[i].key, times[i].time_us);
     }
     render_bool(out, "pause_requested", replay->pause_requested);
-    render_checkpoint_data(out, replay);
+    if (redacted)
+        render_bool(out, "redacted", true);
+    else
+        render_checkpoint_data(out, replay);
     buf_byte(out, '}');
 }

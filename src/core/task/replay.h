@@ -43,6 +43,6 @@ void replay_keep(struct replay *replay, struct arena *arena);
 
 /* One JSON object with the names a task has; `task` gives what never changes. */
 void replay_render(struct buf *out, const struct replay *replay, const struct task *task,
-                   int64_t at_us);
+                   int64_t at_us, bool redacted);
 
 #endif

@@ -38,6 +38,7 @@ struct task_origin {
     struct uuid recurring_job_id;
     struct uuid parent_id;
     struct str ref; /* its name within the array it came in */
+    struct str principal; /* who made it (struct principal.key); absent = `local`, the program */
 };
 
 /* The W3C trace context a task was enqueued in; both may be absent. */

@@ -138,7 +138,8 @@ _Static_assert(sizeof task_edits / sizeof *task_edits <= TASK_EDITS_MAX + 1,
 
 #define SHOWN(name, path, kind, flags, empty, words, how, of)                                      \
     {.field = COLUMN(name, path, kind, flags, empty, words), .key = ",\"" #name "\":",             \
-     .key_len = sizeof #name + 3, .show = (how), .of_spec = (of)},
+     .key_len = sizeof #name + 3, .show = (how) & ~SHOW_CONTENT,           \
+     .of_spec = (of), .content = ((how) & SHOW_CONTENT) != 0},
 #define OF_SPEC(name, path, kind, flags, empty, words, show, ask)                                  \
     SHOWN(name, path, kind, flags, empty, words, show, true)
 #define OF_STATE(name, path, kind, flags, empty, words, show, ask)                                 \

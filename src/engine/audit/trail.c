@@ -81,7 +81,7 @@ static bool same_head(const struct log_head *a, const struct log_head *b)
  * that is gone leaves a hole, which verification names. */
 static int find_head(struct batch *batch, struct log_head *head, struct err *err)
 {
-    const struct log_head *known = &batch->engine->audit.head;
+    const struct log_head *known = &batch->engine->heads.trail.head;
     struct audit_entry *entry;
     struct log_note note;
 
@@ -150,7 +150,7 @@ int trail_write(struct batch *batch, struct err *err)
 void trail_committed(struct engine *engine, const struct batch *batch)
 {
     if (batch->audit.entries.count > 0)
-        engine->audit.head = batch->audit.head;
+        engine->heads.trail.head = batch->audit.head;
 }
 
 /* ---- records ---- */

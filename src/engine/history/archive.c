@@ -39,7 +39,8 @@ static int write_events(struct store *store, struct store_reader *reader, const 
     while (count-- > 0) {
         for (uint32_t i = counts[count]; i-- > 0;) {
             buf_text(out, first ? "" : ",");
-            render_event(out, &pages[count][i], &task->id, task->spec.correlation_id);
+            render_event(out, &pages[count][i], &task->id, task->spec.correlation_id,
+                         false);
             first = false;
         }
     }

@@ -146,9 +146,8 @@ int workers_heartbeat(struct batch *batch, struct request *base)
     request->cancel_count = request->pause_count = request->lost_count = 0;
     TRY(workers_find(batch, request->worker_id, &worker, err));
     TRY(batch_prefetch(batch, request->task_ids, request->count, err));
-    if (!worker)
-        return err_set(err, ERR_NOT_FOUND, "this worker is not registered (any more); register "
-                                           "again");
+    if (!workers_usable(worker, base))
+        return workers_unknown(err);
     request->lost = TRY_MEMORY(arena_alloc_array(request->base.arena, request->count + 1,
                                                  sizeof *request->lost));
     request->lost_tokens = TRY_MEMORY(arena_alloc_array(request->base.arena, request->count + 1,

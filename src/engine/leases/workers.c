@@ -90,6 +90,7 @@ static struct worker_state *state_new(const struct worker_row *row)
     worker->row.queues = arena_str(&worker->arena, row->queues.data ? row->queues : STR("[]"));
     worker->row.types = arena_str(&worker->arena, row->types);
     worker->row.categories = arena_str(&worker->arena, row->categories);
+    worker->row.principal = arena_str(&worker->arena, row->principal);
     if (worker->arena.failed ||
         parse_names(worker->row.queues, &worker->arena, &worker->queues,
                     &worker->queues_count) < 0 ||
@@ -193,7 +194,8 @@ static bool is_changed(const struct engine *engine, const struct worker_state *w
     return !str_starts(worker->row.id, str_of(engine->node_id)) &&
            (worker->row.pool_size != row->pool_size || !str_eq(worker->row.queues, row->queues) ||
             !str_eq(worker->row.types, row->types) ||
-            !str_eq(worker->row.categories, row->categories));
+            !str_eq(worker->row.categories, row->categories) ||
+            !str_eq(worker->row.principal, row->principal));
 }
 
 /* Rows of all nodes; what this one knows of a lease may be newer than its row. */
@@ -319,6 +321,33 @@ static struct str pool_id(struct engine *engine, const struct worker_row *row, s
     return arena_format(arena, "%s-%u", engine->node_id, ++engine->leases.pools);
 }
 
+bool workers_usable(const struct worker_state *worker, const struct request *base)
+{
+    return worker && (!base->caller || principal_owns(base->caller->principal,
+                                                      worker->row.principal));
+}
+
+int workers_unknown(struct err *err)
+{
+    return err_set(err, ERR_NOT_FOUND, "this worker is not registered (any more); register again");
+}
+
+/* One that lives cannot be taken over with another credential. */
+static int check_owner(struct batch *batch, const struct register_request *request, struct err *err)
+{
+    struct worker_state *known = NULL;
+
+    if (!request->base.caller || !request->worker.id.data)
+        return 0;
+    TRY(workers_find(batch, request->worker.id, &known, err));
+    if (!known || known->row.lease_until_us < batch->now_us ||
+        workers_usable(known, &request->base))
+        return 0;
+    return err_set_field(err, ERR_CONFLICT, "id", "this id is taken by a worker that registered "
+                         "with another credential; choose another id, or wait until its lease is "
+                         "over");
+}
+
 int workers_register(struct batch *batch, struct request *base)
 {
     struct register_request *request = (struct register_request *)base;
@@ -332,6 +361,8 @@ int workers_register(struct batch *batch, struct request *base)
         !workers_get(engine, row.id))
         return err_set(err, ERR_RATE, "there are %d workers already; try again later",
                        BOUND_WORKERS); /* a refusal: the rest of the batch is not at fault */
+    TRY(check_owner(batch, request, err));
+    row.principal = base->caller ? base->caller->principal->key : STR_NONE;
     if (request->in_process)
         row.id = pool_id(engine, &row, arena);
     if (!row.id.data)
@@ -464,7 +495,7 @@ int workers_leave(struct batch *batch, struct request *base)
     uint32_t count;
 
     TRY(workers_find(batch, request->worker_id, &worker, err));
-    if (!worker)
+    if (!workers_usable(worker, base))
         return err_set(err, ERR_NOT_FOUND, "there is no such worker");
     do {
         TRY(batch_flush(batch, err));

@@ -79,6 +79,9 @@ int workers_unknown_categories(struct batch *batch, const struct worker_state *w
 /* A live worker that would be given a task of this queue and type, if the category is right. */
 bool workers_take(const struct batch *batch, const struct worker_state *worker, struct str queue,
                   struct str type);
+/* Whether the caller of the request may act as this worker (NULL = there is none). */
+bool workers_usable(const struct worker_state *worker, const struct request *base);
+int workers_unknown(struct err *err); /* the refusal otherwise */
 int workers_list(struct batch *batch, struct request *base);
 /* Renews the lease in memory, which is what counts; workers_renew writes the row. */
 void workers_touch(struct batch *batch, struct worker_state *worker);

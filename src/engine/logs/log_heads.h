@@ -5,6 +5,7 @@
 #include "base/hash.h"
 #include "base/sign.h"
 #include "base/uuid7.h"
+#include "engine/audit/trail.h"
 #include "engine/logs/anchor_file.h"
 
 struct anchor_writer;
@@ -17,12 +18,13 @@ struct sign_key;
 /* Why lines of logs are removed. */
 enum cut_reason { CUT_DELETE, CUT_RETENTION, CUT_PURGE, CUT_REASON_COUNT };
 
-/* Records about logs (log_heads.c). */
+/* Records about logs and the audit trail (log_heads.c). */
 struct log_heads {
     int64_t next_us;      /* when the next one is due; INT64_MAX = no line waits for one */
     struct sign_key *key; /* NULL = not loaded yet, or there is none */
     struct log_mac *mac;  /* of the key */
     struct log_memory *memory; /* of the lines that this node wrote; the first writer's */
+    struct trail trail;   /* the audit trail */
     bool ready;           /* the first record is there, and the store has the key's code */
     int64_t begin;        /* records before this one are of the time before the key, ... */
     int64_t since_us;     /* ... which ended then */

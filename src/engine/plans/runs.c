@@ -295,6 +295,10 @@ static int make_input(struct batch *batch, const struct run_wish *wish, struct a
     input->spec.correlation_id = wish->correlation_id;
     input->spec.trace.parent = wish->traceparent;
     input->spec.trace.state = wish->tracestate;
+    input->maker = wish->maker;
+    if (wish->maker)
+        TRY(principal_check_work(wish->maker, input->spec.queue, input->spec.type,
+                                 category->row.name, err));
     return input->spec.queue.data ? 0 : err_no_memory(err);
 }
 
@@ -369,6 +373,7 @@ int job_run_apply(struct batch *batch, struct request *base)
                        "activate it first", STR_ARG(known->job->name));
     wish.job = known->job;
     wish.detail = STR("{\"reason\":\"run_now\"}");
+    wish.maker = base->caller ? base->caller->principal : NULL;
     TRY(run_make(batch, &wish, &batch->arena, &task, err));
     TRY(trail_note_id(batch, base, "job.run", "job", &request->job_id, STR_NONE, err));
     request->task = task_copy(task, request->base.arena); /* as it is now, for the reply */

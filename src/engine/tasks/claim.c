@@ -341,9 +341,8 @@ int claim_apply(struct batch *batch, struct request *base)
     if (workers_find(batch, request->worker_id, &worker, &request->base.err) < 0)
         return -(int)request->base.err.code;
     request->lease_ms = batch->engine->settings->lease_ms;
-    if (!worker)
-        return err_set(&request->base.err, ERR_NOT_FOUND, "this worker is not registered (any "
-                       "more); register again");
+    if (!workers_usable(worker, base))
+        return workers_unknown(&request->base.err);
     if (workers_renew(batch, worker, &request->base.err) < 0)
         return -(int)request->base.err.code;
     return try_claim(batch, request, worker, &request->base.err);

@@ -105,11 +105,21 @@ static int check_queues(struct plan *plan)
     return 0;
 }
 
+/* What the credential of its maker is limited to. */
+static int check_rights(struct plan *plan, const struct task_input *input)
+{
+    if (!input->maker || !uuid_is_nil(&input->spec.origin.job_id)) /* runs: make_input */
+        return 0;
+    return principal_check_work(input->maker, input->spec.queue, input->spec.type,
+                                input->category, plan->err);
+}
+
 static int check_places(struct plan *plan)
 {
     for (uint32_t i = 0; i < plan->count; i++) {
         if (plan->inputs[i].category.data)
             TRY(take_category(plan, &plan->inputs[i]));
+        TRY(check_rights(plan, &plan->inputs[i]));
         if (i > 0 && str_eq(plan->inputs[i].spec.queue, plan->inputs[i - 1].spec.queue))
             continue;
         if (!lives_here(plan->batch->engine, plan->inputs[i].spec.queue))
@@ -180,6 +190,8 @@ static struct task *make_task(struct plan *plan, struct task_input *input,
     task->spec = input->spec;
     task->spec.namespace_name = batch->engine->config.namespace_name;
     task->spec.created_at_us = batch->now_us;
+    if (uuid_is_nil(&input->forked_from)) /* a fork is its original's maker's: it has its payload */
+        task->spec.origin.principal = input->maker ? input->maker->key : STR_NONE;
     if (plan->parent) {
         task->spec.origin.parent_id = plan->parent->id;
         if (!task->spec.correlation_id.data)
@@ -567,6 +579,8 @@ int enqueue_apply(struct batch *batch, struct request *base)
     request->differs = arena_alloc_array(arena, request->count, sizeof *request->differs);
     if (!request->tasks || !request->duplicate || !request->differs)
         return err_no_memory(&request->base.err);
+    for (uint32_t i = 0; base->caller && i < request->count; i++)
+        request->inputs[i].maker = base->caller->principal;
     return enqueue_tasks(batch, request->inputs, request->count, request->actor, NULL, arena,
                          request->tasks, request->duplicate, request->differs,
                          &request->base.err);

@@ -399,6 +399,13 @@ static int prefetch(struct batch *batch, struct report_request *request)
     return batch_prefetch(batch, ids, request->count, &request->base.err);
 }
 
+/* Children are made with the rights of the credential that reports. */
+static void name_maker(const struct request *base, const struct report *report)
+{
+    for (uint32_t i = 0; base->caller && i < report->inputs_count; i++)
+        report->inputs[i].maker = base->caller->principal;
+}
+
 int report_apply(struct batch *batch, struct request *base)
 {
     struct report_request *request = (struct report_request *)base;
@@ -406,9 +413,8 @@ int report_apply(struct batch *batch, struct request *base)
 
     if (workers_find(batch, request->worker_id, &worker, &request->base.err) < 0)
         return -(int)request->base.err.code;
-    if (!worker)
-        return err_set(&request->base.err, ERR_NOT_FOUND, "this worker is not registered (any "
-                       "more); register again");
+    if (!workers_usable(worker, base))
+        return workers_unknown(&request->base.err);
     if (workers_renew(batch, worker, &request->base.err) < 0)
         return -(int)request->base.err.code;
     if (prefetch(batch, request) < 0)
@@ -419,6 +425,7 @@ int report_apply(struct batch *batch, struct request *base)
         bool refused = result->code == ERR_MALFORMED || result->code == ERR_INVALID ||
                        result->code == ERR_TOO_LARGE;
 
+        name_maker(base, report);
         if (!refused)
             *result = (struct report_result){.code = ERR_NONE};
         if ((refused ? apply_refused(batch, request->worker_id, report, result,

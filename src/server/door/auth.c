@@ -1,9 +1,6 @@
-/* Host, Origin and token checks, in this order, before anything else is looked at. No sessions and
- * no users: there is one token, and its holder may do everything. Tokens are compared in
- * constant time and never logged. Pure; loop thread. */
+/* Host and Origin, before anything else is looked at, and where the server may listen. Who asks is
+ * looked at next (identify.c). Pure; loop thread. */
 #include "server/door/auth.h"
-
-#include "base/hash.h"
 
 #include <arpa/inet.h>
 #include <strings.h>
@@ -63,14 +60,15 @@ static bool host_is_loopback(struct str host)
     return is_address(host, &v4, &is_v4) && is_v4 && ntohl(v4.s_addr) >> 24 == 127;
 }
 
-int auth_check_listen(struct str listen, struct str token, struct err *err)
+int auth_check_listen(struct str listen, struct str token, bool has_others, struct err *err)
 {
     struct str host, port;
 
     if (!split_host(listen, &host, &port) || !port.data)
         return err_set(err, ERR_USAGE, "the address '" STR_FMT "' is not host:port or [v6]:port",
                        STR_ARG(listen));
-    if (host_is_loopback(host) || token.len >= AUTH_TOKEN_BYTES_MIN)
+    if (host_is_loopback(host) || token.len >= AUTH_TOKEN_BYTES_MIN ||
+        (has_others && str_empty(token)))
         return 0;
     if (!str_empty(token))
         return err_set(err, ERR_USAGE,
@@ -80,7 +78,8 @@ int auth_check_listen(struct str listen, struct str token, struct err *err)
                        token.len, STR_ARG(listen), AUTH_TOKEN_BYTES_MIN);
     return err_set(err, ERR_USAGE,
                    "listening on " STR_FMT " is open to the network and needs a token: set "
-                   "PERDURA_TOKEN, or token_file in the configuration, or listen on 127.0.0.1",
+                   "PERDURA_TOKEN, or token_file in the configuration, or make an API token with "
+                   "`perdura token create --store STORE`, or listen on 127.0.0.1",
                    STR_ARG(listen));
 }
 
@@ -182,40 +181,7 @@ bool auth_is_open(const struct auth *auth, const struct http_request *request)
     return is_open_path(auth, request->path);
 }
 
-/* No credential is asked for: everything, as on one's own machine. */
-static const struct principal local = {
-    .kind = PRINCIPAL_LOCAL, .namespace_name = {ACCESS_ANY_NAMESPACE, 1},
-    .scopes = SCOPE_BIT(SCOPE_ADMIN)};
-/* The server's own token. */
-static const struct principal root = {
-    .kind = PRINCIPAL_ROOT, .namespace_name = {ACCESS_ANY_NAMESPACE, 1},
-    .scopes = SCOPE_BIT(SCOPE_ADMIN)};
-
-static int identify(const struct auth *auth, const struct http_request *request,
-                    const struct principal **principal, struct err *err)
-{
-    struct str given = http_header(request, "Authorization");
-    struct str scheme = STR("Bearer ");
-
-    *principal = str_empty(auth->settings->access.token) ? &local : NULL;
-    if (*principal || is_open_path(auth, request->path))
-        return 0;
-    if (!given.data)
-        return err_set(err, ERR_UNAUTHORIZED, "the request has no token; send the server's as "
-                       "'Authorization: Bearer TOKEN'");
-    if (given.len <= scheme.len || !equal_any_case(str_span(given.data, scheme.len), scheme))
-        return err_set(err, ERR_UNAUTHORIZED, "the Authorization header does not begin with "
-                       "'Bearer '; send 'Authorization: Bearer TOKEN'");
-    if (!hash_equal_secret(str_span(given.data + scheme.len, given.len - scheme.len),
-                           auth->settings->access.token))
-        return err_set(err, ERR_UNAUTHORIZED, "the token is wrong; send the one the server was "
-                       "started with");
-    *principal = &root;
-    return 0;
-}
-
-int auth_check(const struct auth *auth, const struct http_request *request,
-               const struct principal **principal, struct err *err)
+int auth_check(const struct auth *auth, const struct http_request *request, struct err *err)
 {
     struct str origin, site;
 
@@ -231,5 +197,5 @@ int auth_check(const struct auth *auth, const struct http_request *request,
     if (site.data && !str_is(site, "same-origin") && !str_is(site, "none") &&
         !is_open_path(auth, request->path))
         return err_set(err, ERR_FORBIDDEN, "requests from pages of another site are refused");
-    return identify(auth, request, principal, err);
+    return 0;
 }

@@ -1,6 +1,6 @@
-/* Who may ask: the Host and Origin checks that keep foreign web pages out (DNS rebinding, forged
- * requests), and the bearer token. The scopes of the principal decide what it may
- * do (door.c). Pure; loop thread. */
+/* Where a request may come from: the Host and Origin checks that keep foreign web pages out (DNS
+ * rebinding, forged requests), and where the server may listen. Who asks is in identify.h. Pure;
+ * loop thread. */
 #ifndef SERVER_DOOR_AUTH_H
 #define SERVER_DOOR_AUTH_H
 
@@ -20,18 +20,17 @@ struct auth {
 int auth_init(struct auth *auth, const char *address, const struct settings *settings,
               struct err *err);
 
-/* Before listening: an address beyond loopback needs a token that cannot be guessed. */
-int auth_check_listen(struct str listen, struct str token, struct err *err);
+/* Before listening: an address beyond loopback needs a token that cannot be guessed, or others that
+ * clients can show: API tokens, or settings that ask for one (access.required). */
+int auth_check_listen(struct str listen, struct str token, bool has_others, struct err *err);
 
 /* The same for what is sent: it needs TLS, or settings that say who else does it. */
 int auth_check_clear_text(struct str listen, const struct settings *settings, struct err *err);
 
 #define AUTH_TOKEN_BYTES_MIN 16 /* beyond loopback: 64 bits even of hex digits */
 
-/* 0 and who asks (NULL: an open path, and no credential was looked at), or -ERR_FORBIDDEN (Host,
- * Origin), or -ERR_UNAUTHORIZED (token). */
-int auth_check(const struct auth *auth, const struct http_request *request,
-               const struct principal **principal, struct err *err);
+/* 0, or -ERR_FORBIDDEN (Host, Origin). */
+int auth_check(const struct auth *auth, const struct http_request *request, struct err *err);
 
 /* Whether every client may ask for it, token or not. */
 bool auth_is_open(const struct auth *auth, const struct http_request *request);

@@ -62,7 +62,21 @@ struct door *door_open(struct server *server, struct err *err)
     }
     door->server = server;
     TAILQ_INIT(&door->held);
-    return door;
+    if (tokens_init(&door->tokens, err) == 0)
+        return door;
+    door_free(door);
+    return NULL;
+}
+
+int door_read_tokens(struct door *door, struct err *err)
+{
+    door->watch = token_watch_open(door->server, &door->tokens, err);
+    return door->watch ? 0 : -(int)err->code;
+}
+
+bool door_has_tokens(const struct door *door)
+{
+    return door->tokens.valid > 0 || door->server->settings->access.required;
 }
 
 void door_stop(struct door *door)
@@ -70,6 +84,7 @@ void door_stop(struct door *door)
     while (!TAILQ_EMPTY(&door->held))
         let_go(door, TAILQ_FIRST(&door->held));
     refusals_stop(door->refusals);
+    token_watch_stop(door->watch);
 }
 
 void door_free(struct door *door)
@@ -78,6 +93,8 @@ void door_free(struct door *door)
         return;
     refusals_free(door->refusals);
     loop_timer_free(door->timer);
+    token_watch_free(door->watch);
+    tokens_deinit(&door->tokens);
     free(door);
 }
 
@@ -120,6 +137,20 @@ static int choose_namespace(struct api_call *call)
                                       &call->caller.namespace_name, &call->err);
 }
 
+/* Tokens, and who asks, are of every namespace; what is in one is there only where the store has
+ * it. */
+static int check_namespace(struct api_call *call)
+{
+    const struct right *needs = &call->route->needs;
+    struct str name = call->caller.namespace_name;
+
+    if (!call->principal || str_is(name, TASK_DEFAULT_NAMESPACE) || needs->kind == RIGHT_NONE ||
+        needs->kind == RIGHT_ANYONE || needs->scope == SCOPE_ACCESS_WRITE)
+        return 0;
+    return err_set(&call->err, ERR_FORBIDDEN, "this server has no namespace '" STR_FMT "'; ask for "
+                   "a token of one that it has", STR_ARG(str_cut(name, 80)));
+}
+
 /* A right is decided here alone, for every method, HEAD and long polls too. Of what RIGHT_OWN lets
  * in, the handler shows only what the principal has made. */
 static int check_right(struct api_call *call)
@@ -132,6 +163,10 @@ static int check_right(struct api_call *call)
     if (!principal)
         return err_set(&call->err, ERR_UNAUTHORIZED, "the request has no credential; send one as "
                                                      "'Authorization: Bearer TOKEN'");
+    if (needs->kind == RIGHT_SCOPE && needs->scope == SCOPE_ADMIN &&
+        !principal_is_global(principal))
+        return err_set(&call->err, ERR_FORBIDDEN, "this concerns the whole store and needs the "
+                       "scope admin in every namespace (*); ask its administrator");
     if (needs->kind == RIGHT_ANYONE || principal_allows(principal, needs->scope) ||
         (needs->kind == RIGHT_OWN && principal_allows(principal, SCOPE_TASKS_ENQUEUE)))
         return 0;
@@ -153,6 +188,7 @@ static int find_route(struct api_call *call)
     TRY(rc);
     TRY(choose_namespace(call));
     TRY(check_right(call));
+    TRY(check_namespace(call));
     TRY(router_query(call->route, request->query, call->arena, call->parameters, &call->err));
     if (request->method != HTTP_POST && request->method != HTTP_PATCH)
         TRY(call_no_body(call));
@@ -179,8 +215,31 @@ static void know(struct api_call *call)
     if (auth_is_open(&server->auth, call->request))
         return;
     http_set_known(call->exchange, true);
-    if (!str_empty(server->settings->access.token))
+    if (!door_is_open(&server->auth, &server->door->tokens))
         guard_right(&server->door->guard, http_peer_address(call->exchange), now());
+}
+
+/* Who asks; its token is held until the answer (call_ended). */
+static int identify(struct api_call *call)
+{
+    struct server *server = call->server;
+    struct identity who = {0};
+
+    TRY(auth_check(&server->auth, call->request, &call->err));
+    TRY(door_identify(&server->auth, &server->door->tokens, call->request, token_clock_us(server),
+                      &who, &call->err));
+    call->principal = who.principal;
+    call->credential.token = who.token;
+    if (who.token)
+        token_hold(who.token);
+    return 0;
+}
+
+static int check_rate(struct api_call *call)
+{
+    if (!call->credential.token)
+        return 0;
+    return tokens_take(call->credential.token, now(), &call->credential.retry_after_s, &call->err);
 }
 
 int door_admit(struct api_call *call)
@@ -193,12 +252,14 @@ int door_admit(struct api_call *call)
         return err_set(&call->err, ERR_RATE, "too many wrong tokens came from this address; try "
                                              "again in a few seconds");
     }
-    rc = auth_check(&call->server->auth, call->request, &call->principal, &call->err);
+    rc = identify(call);
     if (rc == 0 && !known)
         know(call);
     else if (rc == -ERR_UNAUTHORIZED)
         http_set_known(call->exchange, false); /* a proxy carries others, too */
-    return rc == 0 ? find_route(call) : rc;
+    TRY(rc);
+    TRY(check_rate(call));
+    return find_route(call);
 }
 
 void door_refuse(struct api_call *call)
@@ -226,12 +287,15 @@ void door_refuse(struct api_call *call)
 bool door_admits_body(struct door *door, struct http_exchange *exchange)
 {
     const struct http_request *request = http_request(exchange);
-    const struct principal *principal;
+    struct server *server = door->server;
+    struct identity who;
     struct err err;
 
     if (auth_is_open(&door->server->auth, request)) /* nothing there wants one */
         return false;
     return (http_is_known(exchange) ||
             !guard_refuses(&door->guard, http_peer_address(exchange), now())) &&
-           auth_check(&door->server->auth, request, &principal, &err) == 0;
+           auth_check(&server->auth, request, &err) == 0 &&
+           door_identify(&server->auth, &door->tokens, request, token_clock_us(server), &who,
+                         &err) == 0;
 }

@@ -4,7 +4,9 @@
 #define SERVER_DOOR_DOOR_H
 
 #include "server/door/auth_guard.h"
+#include "server/door/identify.h"
 #include "server/door/refusals.h"
+#include "server/door/token_watch.h"
 #include "server/server_int.h"
 
 #include <sys/queue.h>
@@ -20,12 +22,18 @@ TAILQ_HEAD(door_held_list, door_held);
 struct door {
     struct server *server;
     struct auth_guard guard;
+    struct tokens tokens;
+    struct token_watch *watch;
     struct door_held_list held; /* the first one is due first */
     struct loop_timer *timer;
     struct refusals *refusals; /* for the audit trail */
 };
 
 struct door *door_open(struct server *server, struct err *err);
+/* Fills the table of tokens; before the server listens. */
+int door_read_tokens(struct door *door, struct err *err);
+/* Whether clients have something to show beside the server's own token. */
+bool door_has_tokens(const struct door *door);
 void door_stop(struct door *door); /* answers all that wait */
 void door_free(struct door *door);
 

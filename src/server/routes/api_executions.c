@@ -3,6 +3,7 @@
  * functions. */
 #include "server/api.h"
 #include "server/routes/api_tasks.h"
+#include "server/sight.h"
 
 #include "base/json.h"
 #include "core/render.h"
@@ -69,7 +70,7 @@ static int read_list(struct api_call *call, struct store_reader *reader, struct 
         more = count == filter.limit;
         for (uint32_t i = 0; i < count && left > 0; i++, left--) {
             json_comma(&call->out);
-            render_execution(&call->out, &executions[i]);
+            render_execution(&call->out, &executions[i], !call_sees_content(call));
             filter.before_key = executions[i].key;
         }
         chunk = scratch->used_bytes > (1u << 20) ? CHUNK_FIRST
@@ -112,7 +113,7 @@ static int read_one(struct api_call *call, struct store_reader *reader, struct a
     struct execution *execution;
 
     TRY(load(call, reader, scratch, &execution));
-    render_execution(&call->out, execution);
+    render_execution(&call->out, execution, !call_sees_content(call));
     return 0;
 }
 
@@ -128,7 +129,7 @@ static int read_logs(struct api_call *call, struct store_reader *reader, struct 
     TRY(load(call, reader, scratch, &execution));
     return api_logs_read(call, reader, scratch,
                          call->server->store->verbs->catalog->read_execution_logs, &execution->id,
-                         execution->correlation_id);
+                         execution->correlation_id, !call_sees_content(call));
 }
 
 int api_execution_logs(struct api_call *call)

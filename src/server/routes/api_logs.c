@@ -1,6 +1,7 @@
 /* Log lines of a task or of one execution: the same filters, pages and cursors for both, and the
  * same time for one look. Loop thread, but for api_logs_read, which runs on a reader. */
 #include "server/routes/api_tasks.h"
+#include "server/sight.h"
 
 #include "core/bounds.h"
 #include "core/log/log_match.h"
@@ -11,7 +12,8 @@
 #define CURSOR_LINE 'l'
 #define LOG_LOOK_US CLOCK_SECOND_US /* for one request; the rest is for the next one */
 
-static void write_line(struct buf *out, const struct log_entry *entry, struct str correlation_id)
+static void write_line(struct buf *out, const struct log_entry *entry, struct str correlation_id,
+                       bool redacted)
 {
     buf_byte(out, '{');
     render_uuid(out, "id", &entry->id);
@@ -19,8 +21,12 @@ static void write_line(struct buf *out, const struct log_entry *entry, struct st
     render_int(out, "attempt_number", entry->attempt_number);
     render_int(out, "seq", entry->seq);
     render_text(out, "log_level", str_of(severity_word(entry->level)));
-    render_text(out, "message", entry->removed ? STR_NONE : entry->message);
-    render_json(out, "context", entry->removed ? STR_NONE : entry->context);
+    if (redacted) {
+        render_bool(out, "redacted", true);
+    } else {
+        render_text(out, "message", entry->removed ? STR_NONE : entry->message);
+        render_json(out, "context", entry->removed ? STR_NONE : entry->context);
+    }
     render_text(out, "correlation_id", correlation_id);
     render_time(out, "logged_at", entry->logged_at_us);
     render_text(out, "chain_hash", entry->chain_hash);
@@ -48,6 +54,7 @@ struct log_query {
     api_logs_verb *read;
     const struct uuid *id;    /* of the task or execution */
     struct str correlation_id;
+    bool redacted;
 };
 
 /* One page of the store and what matches of it. Moves the filter on behind the last line that was
@@ -64,7 +71,7 @@ static int read_page(struct api_call *call, struct store_reader *reader, struct 
         if (!log_match_context(&query->match, entries[i].context, page))
             continue;
         next_line(&call->out, *written);
-        write_line(&call->out, &entries[i], query->correlation_id);
+        write_line(&call->out, &entries[i], query->correlation_id, query->redacted);
         if (++*written == query->limit) {
             i++;
             break;
@@ -85,7 +92,8 @@ static int read_page(struct api_call *call, struct store_reader *reader, struct 
 /* With a context to look for, page after page of the store until there are enough, or the time for
  * one request is over. */
 int api_logs_read(struct api_call *call, struct store_reader *reader, struct arena *scratch,
-                  api_logs_verb *read, const struct uuid *id, struct str correlation_id)
+                  api_logs_verb *read, const struct uuid *id, struct str correlation_id,
+                  bool redacted)
 {
     struct log_query query = *(const struct log_query *)call->ctx;
     struct log_stop stop = {0};
@@ -97,6 +105,10 @@ int api_logs_read(struct api_call *call, struct store_reader *reader, struct are
     query.read = read;
     query.id = id;
     query.correlation_id = correlation_id;
+    query.redacted = redacted;
+    if (redacted && (query.filter.text.data || query.match.pointer.data)) /* an oracle otherwise */
+        return principal_refuse(call->principal, SCOPE_PAYLOADS_READ,
+                                call->caller.namespace_name, &call->err);
     query.filter.stop = &stop;
     query.filter.cancelled = &call->cancelled;
     query.filter.look_until_us = clock_boot_us() + LOG_LOOK_US;

@@ -4,6 +4,7 @@
 #include "server/api.h"
 #include "server/body.h"
 #include "server/routes/api_tasks.h"
+#include "server/sight.h"
 
 #include "base/json.h"
 #include "core/bounds.h"
@@ -45,7 +46,7 @@ static int read_entries(struct api_call *call, struct store_reader *reader, stru
     begin_list(call);
     for (uint32_t i = 0; i < count; i++) {
         json_comma(&call->out);
-        recovery_render_entry(&call->out, &entries[i]);
+        recovery_render_entry(&call->out, &entries[i], !call_sees_content(call));
     }
     return end_list(call, CURSOR_ENTRY, count ? entries[count - 1].id.bytes : NULL, 16,
                     count > 0 && count == filter->limit);
@@ -91,7 +92,7 @@ static int read_entry(struct api_call *call, struct store_reader *reader, struct
     TRY(verbs_of(call)->read_entry(reader, &call->task_id, scratch, &entry, &call->err));
     if (!entry)
         return err_set(&call->err, ERR_NOT_FOUND, "there is no recovery with this id");
-    recovery_render_entry(&call->out, entry);
+    recovery_render_entry(&call->out, entry, !call_sees_content(call));
     return 0;
 }
 
@@ -236,7 +237,7 @@ static int put_done(struct api_call *call)
     const struct recovery_request *request = call->ctx;
 
     call_location(call, "/v1/recovery/", &request->entry.id);
-    recovery_render_entry(&call->out, &request->entry);
+    recovery_render_entry(&call->out, &request->entry, !call_sees_content(call));
     return call_reply(call, 201);
 }
 

@@ -6,6 +6,7 @@
  * ones, or learns that they are gone; for that, events are kept for a while after the last reader
  * has left. */
 #include "server/api.h"
+#include "server/door/tokens.h"
 #include "server/figures/sampler.h"
 #include "server/stream.h"
 #include "server/stream_history.h"
@@ -302,6 +303,26 @@ static void end_reader(struct stream_reader *reader)
 static void reader_left(void *ctx)
 {
     end_reader(ctx);
+}
+
+/* The event says why: a client must not take it for a lost connection and come back with the same
+ * token. */
+void stream_end_credentials(struct stream *stream, int64_t now_us)
+{
+    struct stream_reader *next;
+
+    for (struct stream_reader *reader = stream->readers; reader; reader = next) {
+        struct api_call *call = reader->call;
+        const char *ended = token_ended(call->credential.token, call->principal, now_us);
+        char text[96];
+
+        next = reader->next;
+        if (!ended)
+            continue;
+        snprintf(text, sizeof text, "event: end\ndata: {\"reason\":\"token_%s\"}\n\n", ended);
+        http_stream_send(call->exchange, str_of(text));
+        end_reader(reader);
+    }
 }
 
 static int check_reader(struct api_call *call, struct stream_reader *reader)

@@ -2,6 +2,7 @@
  * Lists are pages of the store's own order; one of an unknown task is 404, not empty. Loop thread,
  * but for the read_ functions. */
 #include "server/routes/api_tasks.h"
+#include "server/sight.h"
 
 #include "base/json.h"
 #include "core/bounds.h"
@@ -20,7 +21,7 @@ static int check_task(struct api_call *call, struct store_reader *reader, struct
                       struct task **task)
 {
     TRY(call->server->store->verbs->read_task(reader, &call->task_id, scratch, task, &call->err));
-    return *task ? 0 : err_set(&call->err, ERR_NOT_FOUND, "there is no task with this id");
+    return call_check_task(call, *task);
 }
 
 static int read_part(struct api_call *call, struct store_reader *reader, struct arena *scratch)
@@ -34,8 +35,10 @@ static int read_part(struct api_call *call, struct store_reader *reader, struct 
     struct task *task = NULL;
     uint32_t count = 0;
     int64_t last = 0;
+    bool redacted;
 
     TRY(check_task(call, reader, scratch, &task));
+    redacted = call_redacts(call, task);
     if (part->which == TASK_EVENTS)
         TRY(verbs->read_events(reader, id, part->before, part->limit, scratch, &events, &count,
                                &call->err));
@@ -49,11 +52,11 @@ static int read_part(struct api_call *call, struct store_reader *reader, struct 
     for (uint32_t i = 0; i < count; i++) {
         json_comma(&call->out);
         if (events)
-            render_event(&call->out, &events[i], id, task->spec.correlation_id);
+            render_event(&call->out, &events[i], id, task->spec.correlation_id, redacted);
         else if (executions)
-            render_execution(&call->out, &executions[i]);
+            render_execution(&call->out, &executions[i], redacted);
         else
-            render_checkpoint(&call->out, &checkpoints[i], id);
+            render_checkpoint(&call->out, &checkpoints[i], id, redacted);
         last = events ? events[i].seq : executions ? executions[i].key : checkpoints[i].seq;
     }
     buf_text(&call->out, "],");
@@ -81,7 +84,7 @@ static int read_logs(struct api_call *call, struct store_reader *reader, struct 
 
     TRY(check_task(call, reader, scratch, &task));
     return api_logs_read(call, reader, scratch, call->server->store->verbs->read_logs,
-                         &call->task_id, task->spec.correlation_id);
+                         &call->task_id, task->spec.correlation_id, call_redacts(call, task));
 }
 
 int api_task_logs(struct api_call *call)
@@ -107,8 +110,12 @@ static int read_result(struct api_call *call, struct store_reader *reader, struc
     buf_byte(&call->out, '{');
     render_uuid(&call->out, "task_id", &call->task_id);
     render_text(&call->out, "status", str_of(status_word(task->status)));
-    render_json(&call->out, "result", payload);
-    render_json(&call->out, "payload", payload);
+    if (call_redacts(call, task)) {
+        render_bool(&call->out, "redacted", true);
+    } else {
+        render_json(&call->out, "result", payload);
+        render_json(&call->out, "payload", payload);
+    }
     render_time(&call->out, "created_at", created_at_us);
     buf_byte(&call->out, '}');
     return 0;
@@ -124,8 +131,16 @@ static int waited(struct api_call *call)
 {
     const struct wait_request *request = call->ctx;
 
+    TRY(call_check_credential(call));
     call->err = request->base.err;
     return call->err.code != ERR_NONE ? -(int)call->err.code : call_read(call, api_read_task);
+}
+
+static int submit_wait(struct api_call *call)
+{
+    struct wait_request *request = call->ctx;
+
+    return call_submit_waiting(call, &request->base, REQUEST_WAIT, waited);
 }
 
 int api_task_wait(struct api_call *call)
@@ -138,5 +153,5 @@ int api_task_wait(struct api_call *call)
     request->task_id = call->task_id;
     request->timeout_ms = call->server->stopping ? 0 : timeout_ms;
     http_release_body(call->exchange);
-    return call_submit_waiting(call, &request->base, REQUEST_WAIT, waited);
+    return call_look_first(call, submit_wait);
 }

@@ -2,6 +2,7 @@
  * on a reader's thread. */
 
 #include "server/routes/api_tasks.h"
+#include "server/sight.h"
 
 #include "core/task/replay.h"
 
@@ -44,12 +45,11 @@ int api_read_past(struct api_call *call, struct store_reader *reader, struct are
 
     TRY(call->server->store->verbs->read_task(reader, &call->task_id, call->arena, &task,
                                               &call->err));
-    if (!task)
-        return err_set(&call->err, ERR_NOT_FOUND, "there is no task with this id");
+    TRY(call_check_task(call, task));
     for (int64_t from = 0; more && from < task->event_seq; from += EVENTS_PAGE)
         TRY(replay_page(call, reader, scratch, from + EVENTS_PAGE + 1, at_us, &replay, &more));
     if (replay.events_count == 0 || !replay.whole)
         return refuse_time(call, task, at_us);
-    replay_render(&call->out, &replay, task, at_us);
+    replay_render(&call->out, &replay, task, at_us, call_redacts(call, task));
     return 0;
 }

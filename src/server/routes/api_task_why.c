@@ -2,6 +2,7 @@
  * decides it; who paused a task is looked up in its events, what became of a lost one in the
  * recovery queue. Loop thread, but for the read_ functions. */
 #include "server/routes/api_tasks.h"
+#include "server/sight.h"
 
 #include "base/json.h"
 #include "core/bounds.h"
@@ -10,15 +11,33 @@
 
 #define RECOVERIES_LOOKED_AT 20 /* of one task, the newest; most of them are questions only */
 
-static int write_why(struct api_call *call, const struct why_facts *facts)
+/* Errors are what handlers said. */
+static int hide_errors(struct api_call *call, struct why_facts *facts)
 {
+    struct task *task = arena_copy(call->arena, facts->task, sizeof *facts->task);
+
+    if (!task)
+        return call_no_memory(call);
+    task->fault = (struct task_fault){0};
+    facts->task = task;
+    facts->recovery.error = STR_NONE;
+    return 0;
+}
+
+static int write_why(struct api_call *call, struct why_facts *facts)
+{
+    bool redacted = call_redacts(call, facts->task);
     struct why why;
 
+    if (redacted)
+        TRY(hide_errors(call, facts));
     TRY(why_decide(facts, call->arena, &why, &call->err));
     buf_byte(&call->out, '{');
     render_text(&call->out, "reason", str_of(why_word(why.reason)));
     render_text(&call->out, "text", why.text);
     render_json(&call->out, "detail", why.detail);
+    if (redacted)
+        render_bool(&call->out, "redacted", true);
     buf_byte(&call->out, '}');
     return 0;
 }
@@ -119,11 +138,18 @@ static int explained(struct api_call *call)
     return call_reply(call, 200);
 }
 
+static int ask(struct api_call *call)
+{
+    struct why_request *request = call->ctx;
+
+    return call_submit(call, &request->base, REQUEST_WHY, explained);
+}
+
 int api_task_why(struct api_call *call)
 {
     struct why_request *request = CALL_NEW(call, sizeof *request);
 
     TRY(call_task_id(call));
     request->task_id = call->task_id;
-    return call_submit(call, &request->base, REQUEST_WHY, explained);
+    return call_look_first(call, ask);
 }

@@ -2,6 +2,7 @@
  * where it lies, the answer is written straight into the buffer that is sent. Loop thread, but for
  * the read_ functions. */
 #include "server/routes/api_tasks.h"
+#include "server/sight.h"
 
 #include "base/clock.h"
 #include "base/hash.h"
@@ -39,7 +40,9 @@ static int reply_array(struct api_call *call)
     buf_text(out, "{\"items\":[");
     for (uint32_t i = 0; i < request->count; i++) {
         struct render_extra extra = {.duplicate = request->duplicate[i],
-                                     .payload_differs = request->differs[i]};
+                                     .payload_differs = request->differs[i],
+                                     .redacted = request->duplicate[i] &&
+                                                 call_redacts(call, request->tasks[i])};
 
         json_comma(out);
         if (out->len < ARRAY_BYTES_WHOLE)
@@ -171,8 +174,8 @@ int api_read_task(struct api_call *call, struct store_reader *reader, struct are
     if (!task && call->route->handle == api_tasks_enqueue) /* its key is free again */
         return err_set(&call->err, ERR_UNAVAILABLE, "the task with this key was removed just now; "
                        "try again");
-    if (!task)
-        return err_set(&call->err, ERR_NOT_FOUND, "there is no task with this id");
+    TRY(call_check_task(call, task));
+    extra.redacted = call_redacts(call, task);
     TRY(verbs->read_dependencies(reader, &call->task_id, scratch, &dependencies,
                                  &extra.dependencies_count, &call->err));
     TRY(verbs->read_result(reader, &call->task_id, scratch, &extra.result, &created_at_us,
@@ -338,6 +341,7 @@ static uint32_t write_chunk(struct api_call *call, struct task_filter *filter,
                             const struct task *tasks, uint32_t count, uint32_t *left)
 {
     const struct listing *listing = call->ctx;
+    struct render_extra extra = {0};
     uint32_t i;
 
     for (i = 0; i < count && *left > 0; i++) {
@@ -345,7 +349,8 @@ static uint32_t write_chunk(struct api_call *call, struct task_filter *filter,
         if (!search_fits(&listing->search, &tasks[i]))
             continue;
         json_comma(&call->out);
-        render_task(&call->out, &tasks[i], NULL);
+        extra.redacted = call_redacts(call, &tasks[i]);
+        render_task(&call->out, &tasks[i], &extra);
         --*left;
     }
     return i;

@@ -55,6 +55,7 @@ typedef int api_logs_verb(struct store_reader *reader, const struct uuid *id,
                           struct log_entry **entries, uint32_t *count, struct err *err);
 int api_logs_parse(struct api_call *call);
 int api_logs_read(struct api_call *call, struct store_reader *reader, struct arena *scratch,
-                  api_logs_verb *read, const struct uuid *id, struct str correlation_id);
+                  api_logs_verb *read, const struct uuid *id, struct str correlation_id,
+                  bool redacted);
 
 #endif

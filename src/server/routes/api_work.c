@@ -4,6 +4,7 @@
 #include "server/api.h"
 #include "server/parse_report.h"
 #include "server/server_int.h"
+#include "server/sight.h"
 
 #include "base/json.h"
 #include "core/render.h"
@@ -13,6 +14,7 @@
 
 static int reply_claim(struct api_call *call)
 {
+    TRY(call_check_credential(call));
     buf_text(&call->out, call->out.len ? "]}" : "{\"tasks\":[]}");
     return call_reply(call, 200);
 }
@@ -54,8 +56,11 @@ static int claimed(struct api_call *call)
     call->err = request->base.err;
     if (call->err.code != ERR_NONE)
         return -(int)call->err.code;
-    if (http_is_gone(call->exchange) && request->claimed_count > 0)
-        return release(call, 0);
+    if (call->credential.ended || http_is_gone(call->exchange)) {
+        if (request->claimed_count > 0)
+            return release(call, 0);
+        TRY(call_check_credential(call));
+    }
     for (i = 0; i < request->claimed_count && out->len < CLAIM_BYTES_ENOUGH; i++) {
         const struct claimed *claim = &request->claimed[i];
         struct render_extra extra = {.claimed = true, .lease_ms = request->lease_ms,
@@ -76,6 +81,10 @@ int api_worker_claim(struct api_call *call)
     if (call->server->draining)
         return err_set(&call->err, ERR_UNAVAILABLE, "the server is stopping; try again");
     TRY(parse_claim(call->request->body, call->arena, request, &call->err));
+    TRY(call_check_names(call, &call->principal->queues, "queues", request->queues,
+                         request->queues_count));
+    TRY(call_check_names(call, &call->principal->types, "types", request->types,
+                         request->types_count));
     http_release_body(call->exchange);
     return call_submit_waiting(call, &request->base, REQUEST_CLAIM, claimed);
 }

@@ -4,6 +4,7 @@
 #include "server/api.h"
 #include "server/page.h"
 #include "server/parse_report.h"
+#include "server/sight.h"
 
 #include "base/json.h"
 #include "core/render.h"
@@ -22,11 +23,40 @@ static int registered(struct api_call *call)
     return call_reply(call, 201);
 }
 
+/* What is asked for must be within what the token is limited to. Nothing asked for: all of that;
+ * a queue has to be named, so a pattern of queues is none. */
+static int narrow(struct api_call *call, const struct name_list *own, const char *field,
+                  bool patterns, const struct str **names, uint32_t *count)
+{
+    struct str *all;
+
+    TRY(call_check_names(call, own, field, *names, *count));
+    if (own->count == 0 || *names)
+        return 0;
+    all = arena_alloc_array(call->arena, own->count, sizeof *all);
+    if (!all)
+        return call_no_memory(call);
+    *names = all;
+    for (uint32_t i = 0; i < own->count; i++)
+        if (patterns || own->names[i].data[own->names[i].len - 1] != '*')
+            all[(*count)++] = own->names[i];
+    if (*count)
+        return 0;
+    return err_set_field(&call->err, ERR_FORBIDDEN, field, "this credential is limited to %s like '"
+                         STR_FMT "'; say which of them you want", field, STR_ARG(own->names[0]));
+}
+
 int api_workers_register(struct api_call *call)
 {
     struct register_request *request = CALL_NEW(call, sizeof *request);
+    const struct principal *principal = call->principal;
 
     TRY(parse_register(call->request->body, call->arena, request, &call->err));
+    TRY(narrow(call, &principal->queues, "queues", false, &request->queues,
+               &request->queues_count));
+    TRY(narrow(call, &principal->types, "types", true, &request->types, &request->types_count));
+    TRY(narrow(call, &principal->categories, "categories", true, &request->categories,
+               &request->categories_count));
     return call_submit(call, &request->base, REQUEST_REGISTER, registered);
 }
 

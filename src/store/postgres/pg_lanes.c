@@ -1,6 +1,7 @@
 /* Lanes: a queue, a type and a category under one number, cached once seen. Lanes are never
  * removed, so the cache stays true; the number of a lane that another node made is looked up when
- * it first appears. Also the counts per lane and status: a transaction adds its differences as rows. */
+ * it first appears. Also the counts per lane and status: a transaction adds its differences as
+ * rows. */
 #include "base/clock.h"
 #include "store/postgres/pg_int.h"
 #include "store/postgres/pg_keeper.h"

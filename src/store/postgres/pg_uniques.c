@@ -3,7 +3,7 @@
  * taken. */
 #include "store/postgres/pg_int.h"
 #include "store/postgres/pg_tasks.h"
-#include "store/rows/rows_uniques.h"
+#include "store/rows/rows_waiting.h"
 
 /* Arrays of namespace, kind, type and value. */
 static void put_uniques(struct pg_params *params, const struct unique *uniques, uint32_t count)

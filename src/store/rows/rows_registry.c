@@ -34,6 +34,7 @@ static const struct field worker_fields[] = {
     WORKER(is_leader, is_leader, BOOL, 0),
     WORKER(leader_until, leader_until_us, TIME, 0),
     WORKER(status, errored, MARK, 0, .words = &health_words),
+    WORKER(principal, principal, TEXT, 0),
 };
 const struct field_table rows_worker_table = FIELD_TABLE(worker_row, "worker", "w",
                                                          worker_fields);

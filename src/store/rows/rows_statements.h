@@ -34,6 +34,10 @@
     X(execution_by_key) X(read_executions) X(read_execution) X(execution_key_at)                   \
     X(job_of_schedule) X(job_stats)
 
+#define ROWS_TOKEN_STATEMENTS(X)                                                                   \
+    X(token_put) X(token_by_id) X(tokens_changed) X(tokens_all) X(tokens_count)                    \
+    X(tokens_used) X(token_generation) X(token_generation_next)
+
 #define ROWS_WAITING_STATEMENTS(X) X(parked_first) X(parked_keys) X(due_first) X(due_next)        \
     X(unique_task) X(uniques_delete)
 
@@ -58,7 +62,7 @@
     ROWS_LIST_STATEMENTS(X) ROWS_RECOVERY_STATEMENTS(X) ROWS_MEASURE_STATEMENTS(X)                 \
     ROWS_CATALOG_STATEMENTS(X) ROWS_PLAN_STATEMENTS(X) ROWS_RUN_STATEMENTS(X)                     \
     ROWS_EXECUTION_STATEMENTS(X) ROWS_REGISTRY_STATEMENTS(X) ROWS_RELATIVE_STATEMENTS(X)     \
-    ROWS_WAITING_STATEMENTS(X) ROWS_AUDIT_STATEMENTS(X)
+    ROWS_WAITING_STATEMENTS(X) ROWS_AUDIT_STATEMENTS(X) ROWS_TOKEN_STATEMENTS(X)
 
 #define ROWS_SHARED_STATEMENTS(X)                                                                  \
     X(jobs_hold) X(worker_one) X(worker_renew) X(queue_make) X(queue_lock) X(held_of_queue)        \

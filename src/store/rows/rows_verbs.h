@@ -3,15 +3,16 @@
 #define STORE_ROWS_ROWS_VERBS_H
 
 #include "store/audit_store.h"
+#include "store/token_store.h"
 #include "store/rows/rows_catalog.h"
 #include "store/rows/rows_measures.h"
 #include "store/rows/rows_recovery.h"
 #include "store/rows/rows_registry.h"
 #include "store/rows/rows_relatives.h"
-#include "store/rows/rows_uniques.h"
 #include "store/rows/rows_waiting.h"
 
 extern const struct audit_verbs rows_audit_verbs; /* rows_audit.c */
+extern const struct token_verbs rows_token_verbs; /* rows_tokens.c */
 
 #define ROWS_STORE_VERBS                                                                           \
     .checkpoint_newest = rows_checkpoint_newest,                                                   \
@@ -50,7 +51,8 @@ extern const struct audit_verbs rows_audit_verbs; /* rows_audit.c */
     .info_put = rows_info_put,                                                                     \
     .audit = &rows_audit_verbs,                                                                   \
     .recovery = &rows_recovery_verbs,                                                              \
-    .measures = &rows_measure_verbs
+    .measures = &rows_measure_verbs,                                                               \
+    .tokens = &rows_token_verbs
 
 /* And those of stores that several nodes share. */
 #define ROWS_SHARED_VERBS                                                                          \

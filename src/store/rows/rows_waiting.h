@@ -25,4 +25,9 @@ int rows_key_held(struct store *, struct str, struct str, int64_t *, struct err 
 int rows_bucket_load(struct store *, struct str, struct str, struct bucket *, struct err *);
 int rows_bucket_save(struct store *, struct str, struct str, const struct bucket *, struct err *);
 
+/* rows_uniques.c: keys, hashes and outside ids */
+const char *unique_kind_word(int kind); /* enum unique_kind, as it is stored */
+int rows_uniques_look(struct store *, struct unique *, struct err *);
+int rows_uniques_drop(struct store *, const struct task *, bool, struct err *);
+
 #endif

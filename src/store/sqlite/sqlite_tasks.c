@@ -6,7 +6,6 @@
 #include "base/json.h"
 #include "core/bounds.h"
 #include "store/log_store.h"
-#include "store/rows/rows_uniques.h"
 #include "store/rows/rows_waiting.h"
 
 

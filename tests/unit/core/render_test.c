@@ -82,7 +82,7 @@ static void task_shows_every_column_of_the_data_model(void **state)
     static const char *const columns[] = {
         "id", "external_id", "type", "name", "queue", "payload", "data", "metadata", "tags", "note",
         "user_id", "context_key", "correlation_id", "traceparent", "tracestate", "job_id", "schedule_id", "recurring_job_id",
-        "category_id", "workflow_id", "parent_id", "status", "previous_status", "state",
+        "category_id", "workflow_id", "parent_id", "created_by_principal", "status", "previous_status", "state",
         "progress", "version", "created_at", "updated_at", "priority", "scheduled_at", "run_at",
         "idempotency_key", "input_hash", "unique_until", "attempts", "retry_count", "crash_count",
         "continuations", "max_retries", "max_crashes", "max_continuations", "retry_policy",
@@ -311,13 +311,13 @@ static void events_and_executions_show_their_columns(void **state)
     struct buf out = BUF_INIT(1 << 20);
 
     (void)state;
-    render_event(&out, &event, &id, STR("order-7"));
+    render_event(&out, &event, &id, STR("order-7"), false);
     assert_rendered(&out, "{\"id\":\"01000000-0000-0000-0000-000000000000\","
                           "\"task_id\":\"09000000-0000-0000-0000-000000000000\",\"seq\":3,"
                           "\"status\":\"pending\",\"state\":\"Queued\",\"detail\":{\"n\":1.0},"
                           "\"actor\":\"API\",\"correlation_id\":\"order-7\","
                           "\"created_at\":" NOW_TEXT "}");
-    render_execution(&out, &execution);
+    render_execution(&out, &execution, false);
     assert_rendered(&out, "{\"id\":\"02000000-0000-0000-0000-000000000000\","
                           "\"task_id\":\"09000000-0000-0000-0000-000000000000\",\"job_id\":null,"
                           "\"schedule_id\":null,\"status\":\"running\",\"attempt_number\":1,"
@@ -328,7 +328,7 @@ static void events_and_executions_show_their_columns(void **state)
                           "\"created_at\":" NOW_TEXT "}");
     execution.failed_at_us = NOW;
     execution.duration_ms = 12;
-    render_execution(&out, &execution);
+    render_execution(&out, &execution, false);
     buf_byte(&out, '\0');
     assert_non_null(strstr(out.data, "\"duration_ms\":12,"));
     buf_deinit(&out);
@@ -344,7 +344,7 @@ static void checkpoints_members_and_errors_are_valid_JSON(void **state)
     struct buf out = BUF_INIT(1 << 20);
 
     (void)state;
-    render_checkpoint(&out, &checkpoint, &id);
+    render_checkpoint(&out, &checkpoint, &id, false);
     assert_rendered(&out, "{\"id\":\"01000000-0000-0000-0000-000000000000\","
                           "\"task_id\":\"09000000-0000-0000-0000-000000000000\",\"seq\":2,"
                           "\"checkpoint_name\":\"half\",\"progress_percent\":null,"

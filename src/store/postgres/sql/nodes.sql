@@ -19,7 +19,8 @@ ON CONFLICT (name) DO UPDATE SET value = excluded.value RETURNING value;
 SELECT w.id, w.hostname, w.version, w.queues, w.types, w.categories, w.pool_size, w.started_at,
     w.last_heartbeat, w.lease_until, CASE WHEN l.holder IS NULL THEN w.is_leader
         ELSE l.holder = w.id AND l.until > clock_timestamp() END,
-    CASE WHEN l.holder IS NULL THEN w.leader_until WHEN l.holder = w.id THEN l.until END, w.status
+    CASE WHEN l.holder IS NULL THEN w.leader_until WHEN l.holder = w.id THEN l.until END, w.status,
+    w.principal
 FROM workers w LEFT JOIN leadership l ON l.namespace = '*'
 WHERE w.id = $1;
 

@@ -35,7 +35,8 @@ DELETE FROM outbox o USING old WHERE o.message = old.message;
 SELECT w.id, w.hostname, w.version, w.queues, w.types, w.categories, w.pool_size, w.started_at,
     w.last_heartbeat, w.lease_until, CASE WHEN l.holder IS NULL THEN w.is_leader
         ELSE l.holder = w.id AND l.until > clock_timestamp() END,
-    CASE WHEN l.holder IS NULL THEN w.leader_until WHEN l.holder = w.id THEN l.until END, w.status
+    CASE WHEN l.holder IS NULL THEN w.leader_until WHEN l.holder = w.id THEN l.until END, w.status,
+    w.principal
 FROM workers w LEFT JOIN leadership l ON l.namespace = '*'
 ORDER BY w.id COLLATE "C";
 
@@ -49,7 +50,8 @@ ON CONFLICT (id) DO UPDATE SET
     types = excluded.types, categories = excluded.categories, pool_size = excluded.pool_size,
     started_at = excluded.started_at, last_heartbeat = excluded.last_heartbeat,
     lease_until = excluded.lease_until, is_leader = excluded.is_leader,
-    leader_until = excluded.leader_until, status = excluded.status;
+    leader_until = excluded.leader_until, status = excluded.status,
+    principal = excluded.principal;
 
 -- name: worker_renew
 UPDATE workers SET last_heartbeat = greatest(last_heartbeat, $2),

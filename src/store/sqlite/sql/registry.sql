@@ -27,7 +27,8 @@ ON CONFLICT (id) DO UPDATE SET
     types = excluded.types, categories = excluded.categories, pool_size = excluded.pool_size,
     started_at = excluded.started_at, last_heartbeat = excluded.last_heartbeat,
     lease_until = excluded.lease_until, is_leader = excluded.is_leader,
-    leader_until = excluded.leader_until, status = excluded.status;
+    leader_until = excluded.leader_until, status = excluded.status,
+    principal = excluded.principal;
 
 -- name: worker_delete
 DELETE FROM workers WHERE id = ?1;

@@ -137,6 +137,8 @@ static void every_field_that_is_shown_is_documented_and_no_other(void **state)
     while (json_next_member(&iter, &member)) {
         struct str name = member.key;
 
+        if (str_is(name, "redacted")) /* says that fields were left out */
+            continue;
         documented++;
         if (!is_shown(name))
             fail_msg("Task of the document has \"%.*s\", which is not shown", (int)name.len,

@@ -1,5 +1,5 @@
 /* Who may ask: hosts, origins, tokens, and where the server may listen without one. */
-#include "server/door/auth.h"
+#include "server/door/identify.h"
 
 #include <setjmp.h>
 #include <stdarg.h>
@@ -17,12 +17,19 @@ static int check(const char *address, const char *token, const char *host, const
                                 .access.hosts_count = 2};
     struct http_request request = {.path = str_of(path), .host = str_of(host),
                                    .headers = str_of(headers)};
-    const struct principal *principal;
+    struct identity who;
+    struct tokens tokens;
     struct auth auth;
     struct err err = {0};
+    int rc;
 
     assert_int_equal(auth_init(&auth, address, &settings, &err), 0);
-    return auth_check(&auth, &request, &principal, &err);
+    assert_int_equal(tokens_init(&tokens, &err), 0);
+    rc = auth_check(&auth, &request, &err);
+    if (rc == 0)
+        rc = door_identify(&auth, &tokens, &request, 1, &who, &err);
+    tokens_deinit(&tokens);
+    return rc;
 }
 
 static void only_hosts_that_are_this_server_are_served(void **state)
@@ -60,7 +67,8 @@ static void only_hosts_that_are_this_server_are_served(void **state)
 
     (void)state;
     for (size_t i = 0; i < sizeof cases / sizeof cases[0]; i++)
-        assert_int_equal(check(cases[i].address, NULL, cases[i].host, "", "/v1/tasks"),
+        assert_int_equal(check(cases[i].address, "secret", cases[i].host,
+                               "Authorization: Bearer secret\r\n", "/v1/tasks"),
                          cases[i].served ? 0 : -ERR_FORBIDDEN);
 }
 
@@ -144,13 +152,13 @@ static void beyond_loopback_a_token_is_needed_to_listen(void **state)
     for (size_t i = 0; i < sizeof cases / sizeof cases[0]; i++) {
         struct str listen = str_of(cases[i].listen);
 
-        assert_int_equal(auth_check_listen(listen, STR_NONE, &err), cases[i].without);
-        assert_int_equal(auth_check_listen(listen, STR(""), &err), cases[i].without);
-        assert_int_equal(auth_check_listen(listen, STR("0123456789abcde"), &err),
+        assert_int_equal(auth_check_listen(listen, STR_NONE, false, &err), cases[i].without);
+        assert_int_equal(auth_check_listen(listen, STR(""), false, &err), cases[i].without);
+        assert_int_equal(auth_check_listen(listen, STR("0123456789abcde"), false, &err),
                          cases[i].without); /* guessable */
-        assert_int_equal(auth_check_listen(listen, STR("0123456789abcdef"), &err), cases[i].with);
+        assert_int_equal(auth_check_listen(listen, STR("0123456789abcdef"), false, &err), cases[i].with);
     }
-    auth_check_listen(STR("0.0.0.0:7070"), STR_NONE, &err);
+    auth_check_listen(STR("0.0.0.0:7070"), STR_NONE, false, &err);
     assert_non_null(strstr(err.text, "PERDURA_TOKEN"));
 }
 

@@ -1,0 +1,266 @@
+/* API tokens: every change is decided here, against the rights of the caller, and told after its
+ * commit to the server, whose door looks tokens up in memory. Other nodes on a shared store get a
+ * hint, and look at the store's generation twice a second besides. */
+#include "engine/access/token_changes.h"
+
+#include "core/bounds.h"
+#include "engine/batch.h"
+#include "engine/chores.h"
+#include "engine/engine_state.h"
+#include "store/token_store.h"
+
+#define LOOK_US (500 * CLOCK_MS_US)
+
+static const struct token_verbs *verbs_of(const struct batch *batch)
+{
+    return batch->store->verbs->tokens;
+}
+
+static const struct principal *asker(const struct access_request *request)
+{
+    return request->base.caller ? request->base.caller->principal : NULL;
+}
+
+/* One limited to a namespace or a user sees the tokens of that one only. */
+static bool sees(const struct principal *principal, const struct token_row *token)
+{
+    return !principal || (principal_enters(principal, token->namespace_name) &&
+                          (!principal->user_id.data ||
+                           (token->user_id.data && str_eq(token->user_id, principal->user_id))));
+}
+
+static int find(struct batch *batch, struct access_request *request, struct token_row **token)
+{
+    struct err *err = &request->base.err;
+
+    *token = NULL;
+    TRY(verbs_of(batch)->load(batch->store, request->token.id, request->base.arena, token, err));
+    if (*token && sees(asker(request), *token))
+        return 0;
+    return err_set(err, ERR_NOT_FOUND, "there is no token with this id; `perdura token list` "
+                                       "shows those you may see");
+}
+
+/* Stores a change and owes it to those who follow. */
+static int change(struct batch *batch, struct token_row *token, struct err *err)
+{
+    TRY(verbs_of(batch)->generation_next(batch->store, &token->generation, err));
+    TRY(verbs_of(batch)->put(batch->store, token, err));
+    batch->wrote = batch->news.tokens_changed = true;
+    TRY_MEMORY(BATCH_GROW(batch, batch->news.tokens));
+    TRY_MEMORY(token_copy(token, &batch->arena,
+                          &batch->news.tokens.items[batch->news.tokens.count]));
+    batch->news.tokens.count++;
+    return 0;
+}
+
+/* ---- making one ---- */
+
+/* Without a credential everything is allowed only as long as there is no token. What such a caller
+ * makes must be able to make more: its own rights end here. */
+static int check_first(struct batch *batch, struct access_request *request)
+{
+    struct err *err = &request->base.err;
+    struct token_row *tokens;
+    uint32_t count;
+
+    TRY(verbs_of(batch)->changed(batch->store, 0, &batch->arena, &tokens, &count, err));
+    for (uint32_t i = 0; i < count; i++)
+        if (!tokens[i].revoked_at_us)
+            return err_set(err, ERR_UNAUTHORIZED, "there is a token by now, so every request needs "
+                           "one; send it as 'Authorization: Bearer TOKEN'");
+    request->closes = true;
+    if (scopes_allow(request->made.scopes, SCOPE_ACCESS_WRITE))
+        return 0;
+    return err_set_field(err, ERR_INVALID, "scopes", "the first token must have access:write or "
+                         "admin: as soon as it exists every request needs a token, and you would "
+                         "be locked out; make one with the role admin first, or start the server "
+                         "with PERDURA_TOKEN");
+}
+
+static int check_end(const struct batch *batch, struct access_request *request)
+{
+    int64_t end_us = request->made.expires_at_us;
+
+    if (!end_us || end_us > batch->wall_us)
+        return 0;
+    return err_set_field(&request->base.err, ERR_INVALID, "expires_at",
+                         "'expires_at' has passed already; give a later time");
+}
+
+static struct str label_of(const struct principal *principal, struct arena *arena)
+{
+    BUF_AUTO struct buf label = BUF_INIT(1024);
+
+    if (!principal)
+        return STR("program");
+    principal_write_label(&label, principal);
+    return arena_str(arena, buf_view(&label));
+}
+
+static int create(struct batch *batch, struct access_request *request)
+{
+    const struct principal *principal = asker(request);
+    struct token_row *token = &request->token;
+    struct err *err = &request->base.err;
+    struct token_row *taken;
+    int64_t count = 0;
+
+    request->closes = false;
+    TRY(check_end(batch, request));
+    if (principal && principal->kind == PRINCIPAL_LOCAL)
+        TRY(check_first(batch, request));
+    if (principal)
+        TRY(principal_check_grant(principal, &request->made, err));
+    TRY(verbs_of(batch)->count(batch->store, &count, err));
+    if (count >= BOUND_TOKENS)
+        return err_set(err, ERR_CONFLICT, "there are %d tokens already", BOUND_TOKENS);
+    TRY(verbs_of(batch)->load(batch->store, token->id, &batch->arena, &taken, err));
+    if (taken)
+        return err_set(err, ERR_CONFLICT, "there is a token with this id already; try again");
+    TRY(token_keep_rights(token, &request->made, request->base.arena, err));
+    token->namespace_name = request->made.namespace_name;
+    token->user_id = request->made.user_id;
+    token->expires_at_us = request->made.expires_at_us;
+    token->created_at_us = batch->wall_us;
+    token->created_by = label_of(principal, request->base.arena);
+    token->created_by_id = principal ? principal->id : STR_NONE;
+    TRY_MEMORY(token->created_by.data);
+    return change(batch, token, err);
+}
+
+/* ---- changing one ---- */
+
+static int revoke(struct batch *batch, struct access_request *request)
+{
+    struct token_row *token;
+
+    TRY(find(batch, request, &token));
+    request->token = *token;
+    if (token->revoked_at_us)
+        return 0;
+    request->token.revoked_at_us = batch->wall_us;
+    request->token.former_hash = STR_NONE;
+    request->token.former_until_us = 0;
+    return change(batch, &request->token, &request->base.err);
+}
+
+/* The new text is worth what the old one was: it is for callers that could make such a token. */
+static int check_rotation(const struct batch *batch, struct access_request *request,
+                          const struct token_row *token)
+{
+    struct err *err = &request->base.err;
+    enum token_status status = token_status(token, batch->wall_us);
+    struct principal principal;
+
+    if (status != TOKEN_LIVE)
+        return err_set(err, ERR_CONFLICT, "the token is %s and cannot be rotated; make a new one",
+                       token_status_word(status));
+    TRY(token_principal(token, request->base.arena, &principal, err));
+    return asker(request) ? principal_check_grant(asker(request), &principal, err) : 0;
+}
+
+static int rotate(struct batch *batch, struct access_request *request)
+{
+    struct str hash = request->token.hash;
+    struct token_row *token;
+
+    TRY(find(batch, request, &token));
+    TRY(check_rotation(batch, request, token));
+    token->former_hash = request->overlap_ms > 0 ? token->hash : STR_NONE;
+    token->former_until_us =
+        request->overlap_ms > 0 ? batch->wall_us + request->overlap_ms * CLOCK_MS_US : 0;
+    token->hash = hash;
+    request->token = *token;
+    return change(batch, &request->token, &request->base.err);
+}
+
+/* ---- looking ---- */
+
+static int list(struct batch *batch, struct access_request *request)
+{
+    uint32_t kept = 0;
+
+    TRY(verbs_of(batch)->changed(batch->store, 0, request->base.arena, &request->tokens,
+                                 &request->count, &request->base.err));
+    for (uint32_t i = 0; i < request->count; i++)
+        if (sees(asker(request), &request->tokens[i]))
+            request->tokens[kept++] = request->tokens[i];
+    request->count = kept;
+    return 0;
+}
+
+static int get(struct batch *batch, struct access_request *request)
+{
+    struct token_row *token;
+
+    TRY(find(batch, request, &token));
+    request->token = *token;
+    return 0;
+}
+
+static int used(struct batch *batch, struct access_request *request)
+{
+    batch->wrote = true;
+    return verbs_of(batch)->used(batch->store, request->uses, request->count, &request->base.err);
+}
+
+/* The listener gets changes that commit from now on; those before are in the answer. */
+static int follow(struct batch *batch, struct access_request *request)
+{
+    struct engine *engine = batch->engine;
+
+    TRY(verbs_of(batch)->changed(batch->store, 0, request->base.arena, &request->tokens,
+                                 &request->count, &request->base.err));
+    engine->tokens = (struct tokens_told){.tell = request->tell, .ctx = request->tell_ctx};
+    if (request->count)
+        engine->tokens.generation = request->tokens[request->count - 1].generation;
+    chore_soon(engine, CHORE_ACCESS, batch->now_us);
+    return 0;
+}
+
+int access_apply(struct batch *batch, struct request *base)
+{
+    static int (*const by_op[])(struct batch *batch, struct access_request *request) = {
+        [ACCESS_CREATE] = create, [ACCESS_LIST] = list,     [ACCESS_GET] = get,
+        [ACCESS_REVOKE] = revoke, [ACCESS_ROTATE] = rotate, [ACCESS_USED] = used,
+        [ACCESS_FOLLOW] = follow};
+    struct access_request *request = (struct access_request *)base;
+
+    return by_op[request->op](batch, request);
+}
+
+/* ---- other nodes ---- */
+
+int access_look(struct batch *batch, int64_t *next_us, struct err *err)
+{
+    struct engine *engine = batch->engine;
+    struct token_row *tokens;
+    int64_t generation;
+    uint32_t count;
+
+    *next_us = INT64_MAX;
+    if (!batch->store->shared || !engine->tokens.tell)
+        return 0;
+    *next_us = batch->now_us + LOOK_US;
+    TRY(verbs_of(batch)->generation(batch->store, &generation, err));
+    if (generation == engine->tokens.generation)
+        return 0;
+    TRY(verbs_of(batch)->changed(batch->store, engine->tokens.generation, &batch->arena, &tokens,
+                                 &count, err));
+    for (uint32_t i = 0; i < count; i++) {
+        TRY_MEMORY(BATCH_GROW(batch, batch->news.tokens));
+        batch->news.tokens.items[batch->news.tokens.count++] = tokens[i];
+        batch->news.tokens_seen = tokens[i].generation;
+    }
+    return 0;
+}
+
+void access_committed(struct engine *engine, const struct batch *batch)
+{
+    if (batch->news.tokens_seen > engine->tokens.generation)
+        engine->tokens.generation = batch->news.tokens_seen;
+    if (batch->news.tokens.count && engine->tokens.tell)
+        engine->tokens.tell(engine->tokens.ctx, batch->news.tokens.items,
+                            batch->news.tokens.count);
+}

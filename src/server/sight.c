@@ -1,0 +1,64 @@
+/* Which tasks a caller may see, and how much of them: the one place that decides it. Any thread
+ * that works on the call. */
+#include "server/sight.h"
+
+enum sight { SIGHT_NONE, SIGHT_REDACTED, SIGHT_WHOLE };
+
+bool call_sees_content(const struct api_call *call)
+{
+    return !call->principal || principal_allows(call->principal, SCOPE_PAYLOADS_READ);
+}
+
+/* What one has made oneself one may read as a whole: its maker wrote the payload and waits for the
+ * result. */
+static enum sight sight_of(const struct api_call *call, const struct task *task)
+{
+    const struct principal *principal = call->principal;
+    struct str maker = task->spec.origin.principal;
+
+    if (call_sees_content(call))
+        return SIGHT_WHOLE;
+    if (principal_allows(principal, SCOPE_TASKS_ENQUEUE) && maker.data && principal->key.data &&
+        str_eq(maker, principal->key))
+        return SIGHT_WHOLE;
+    return principal_allows(principal, SCOPE_TASKS_READ) ? SIGHT_REDACTED : SIGHT_NONE;
+}
+
+bool call_redacts(const struct api_call *call, const struct task *task)
+{
+    return sight_of(call, task) != SIGHT_WHOLE;
+}
+
+int call_check_task(struct api_call *call, const struct task *task)
+{
+    if (task && (call->route->needs.kind != RIGHT_OWN || sight_of(call, task) != SIGHT_NONE))
+        return 0;
+    return err_set(&call->err, ERR_NOT_FOUND, "there is no task with this id");
+}
+
+static int read_sight(struct api_call *call, struct store_reader *reader, struct arena *scratch)
+{
+    struct task *task = NULL;
+
+    TRY(call->server->store->verbs->read_task(reader, &call->task_id, scratch, &task, &call->err));
+    return call_check_task(call, task);
+}
+
+int call_look_first(struct api_call *call, call_step *then)
+{
+    if (!call->principal || principal_allows(call->principal, SCOPE_TASKS_READ))
+        return then(call);
+    return call_look(call, read_sight, then);
+}
+
+int call_check_names(struct api_call *call, const struct name_list *own, const char *field,
+                     const struct str *names, uint32_t count)
+{
+    for (uint32_t i = 0; own->count && i < count; i++)
+        if (!name_list_includes(own, &(struct name_list){&names[i], 1}))
+            return err_set_field(&call->err, ERR_FORBIDDEN, field, "this credential may not use '"
+                                 STR_FMT "' of %s; ask for what `perdura whoami` lists, or ask "
+                                 "someone with access:write for a token that has it",
+                                 STR_ARG(str_cut(names[i], 100)), field);
+    return 0;
+}

@@ -1,0 +1,31 @@
+-- API tokens: read as a whole at the start, changed one by one.
+
+-- name: token_put
+INSERT INTO api_tokens (@token.names@) VALUES (@token.values@)
+ON CONFLICT (id) DO UPDATE SET hash = excluded.hash, former_hash = excluded.former_hash,
+    former_until = excluded.former_until, expires_at = excluded.expires_at,
+    revoked_at = excluded.revoked_at, generation = excluded.generation;
+
+-- name: token_by_id
+SELECT @token@ FROM api_tokens k WHERE k.id = ?1;
+
+-- name: tokens_changed
+SELECT @token@ FROM api_tokens k WHERE k.generation > ?1 ORDER BY k.generation;
+
+-- name: tokens_all
+SELECT @token@ FROM api_tokens k ORDER BY k.id;
+
+-- name: tokens_count
+SELECT count(*) FROM api_tokens;
+
+-- name: tokens_used
+UPDATE api_tokens SET last_used_at = ?2
+WHERE id = ?1 AND coalesce(last_used_at, 0) < ?2;
+
+-- name: token_generation
+SELECT CAST(value AS INTEGER) FROM store_info WHERE name = 'token_generation';
+
+-- name: token_generation_next
+INSERT INTO store_info (name, value) VALUES ('token_generation', '1')
+ON CONFLICT (name) DO UPDATE SET value = CAST(CAST(value AS INTEGER) + 1 AS TEXT)
+RETURNING CAST(value AS INTEGER);

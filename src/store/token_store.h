@@ -1,0 +1,31 @@
+/* The part of the seam for API tokens (core/access/token.h), by the same rules as store.h: write
+ * verbs belong to the writer's thread, between begin and commit; reading verbs take a reader. What
+ * is given lives in the arena. */
+#ifndef STORE_TOKEN_STORE_H
+#define STORE_TOKEN_STORE_H
+
+#include "core/access/token.h"
+#include "store/store.h"
+
+struct token_verbs {
+    /* A new one, or all of one that is there but when it was made and by whom. */
+    int (*put)(struct store *store, const struct token_row *token, struct err *err);
+    int (*load)(struct store *store, struct str id, struct arena *arena, struct token_row **token,
+                struct err *err); /* NULL = there is none */
+    /* Those changed after this generation, in the order of their changes; 0 = all. */
+    int (*changed)(struct store *store, int64_t generation, struct arena *arena,
+                   struct token_row **tokens, uint32_t *count, struct err *err);
+    /* Notes uses; an earlier time than the stored one changes nothing. */
+    int (*used)(struct store *store, const struct token_use *uses, uint32_t count,
+                struct err *err);
+    int (*count)(struct store *store, int64_t *count, struct err *err);
+    int (*generation)(struct store *store, int64_t *generation, struct err *err);
+    /* The next one. Until the transaction ends no other gets one, so that changes commit in the
+     * order of their generations. */
+    int (*generation_next)(struct store *store, int64_t *generation, struct err *err);
+
+    int (*read_all)(struct store_reader *reader, struct arena *arena, struct token_row **tokens,
+                    uint32_t *count, struct err *err);
+};
+
+#endif
