@@ -99,6 +99,12 @@ bool settings_serves_queue(const struct settings *settings, struct str queue)
     return false;
 }
 
+bool settings_ask_for_credentials(const struct access_settings *access)
+{
+    return access->required || access->jwt.issuer.data || access->certificates_count ||
+           access->proxy.from_count;
+}
+
 bool settings_no_handler_fails(const struct settings *settings, struct str queue)
 {
     for (uint32_t i = 0; i < settings->queues_count; i++)

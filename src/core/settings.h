@@ -3,6 +3,8 @@
 #ifndef CORE_SETTINGS_H
 #define CORE_SETTINGS_H
 
+#include "core/access/address_range.h"
+#include "core/access/scope.h"
 #include "core/task/report.h"
 #include "core/task/retry.h"
 
@@ -143,6 +145,44 @@ struct tls_settings {
     bool allow_clear_text;  /* beyond loopback: a proxy or a mesh encrypts instead */
 };
 
+/* `access.jwt`: whose JWTs are credentials. No issuer = none are. */
+struct jwt_settings {
+    struct str issuer;
+    struct str audience;
+    struct str jwks_url;        /* where its public keys are: one of these two */
+    struct str jwks_file;
+    struct str ca;              /* a file with CAs of jwks_url; absent = those of the system */
+    struct str user_claim;      /* names of claims, or JSON pointers */
+    struct str namespace_claim;
+    struct str scopes_claim;
+    struct str user_id_claim;   /* absent = the rows of all users */
+};
+
+/* An entry of `access.certificates`. */
+struct certificate_rule {
+    struct str san;            /* a URI or a DNS name, exact */
+    struct str namespace_name; /* "*" = every namespace */
+    scope_set scopes;
+    struct str user;           /* absent = the rows of all users */
+};
+
+/* An entry of `access.proxy.groups`. */
+struct group_rule {
+    struct str name;
+    scope_set scopes;
+};
+
+/* `access.proxy`: who may say in a header which person asks. */
+struct proxy_settings {
+    const struct address_range *from; /* none = no header is believed */
+    uint32_t from_count;
+    struct str user_header;
+    struct str groups_header;
+    struct str namespace_name; /* of all these people */
+    const struct group_rule *groups;
+    uint32_t groups_count;
+};
+
 /* Who may ask, and what this node shows to others. */
 struct access_settings {
     struct str token;         /* bearer token; never in the configuration file */
@@ -151,6 +191,10 @@ struct access_settings {
     const struct str *hosts;  /* names in Host that are accepted */
     uint32_t hosts_count;
     bool required;            /* no request without a credential, on loopback either */
+    struct jwt_settings jwt;
+    const struct certificate_rule *certificates;
+    uint32_t certificates_count;
+    struct proxy_settings proxy;
 };
 
 /* The workers of a configuration. */
@@ -217,6 +261,10 @@ bool settings_no_handler_fails(const struct settings *settings, struct str queue
 bool settings_type_matches(struct str pattern, struct str type);
 /* The same for a list of patterns; NULL covers every type, an empty list none. */
 bool settings_types_cover(const struct str *patterns, uint32_t count, struct str type);
+/* Whether the configuration has a way in besides tokens, or asks for a credential: then a request
+ * without one is never let in. */
+bool settings_ask_for_credentials(const struct access_settings *access);
+
 /* Is it one of these, to the letter? */
 bool settings_types_name(const struct str *types, uint32_t count, struct str type);
 

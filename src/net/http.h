@@ -17,6 +17,7 @@
 
 struct http_server;
 struct http_exchange;
+struct http_address;
 
 enum http_method {
     HTTP_OTHER, /* a method this server has no name for */
@@ -93,10 +94,15 @@ struct http_request {
     bool is_secure;        /* came over TLS */
     const struct str *peer_sans; /* names of the client's certificate: "URI:…" or "DNS:…" */
     uint32_t peer_sans_count;
+    const struct http_address *peer; /* of the connection, all of it, unlike http_peer_address */
 };
 
 /* The first header of that name (any case), without surrounding blanks; STR_NONE when absent. */
 struct str http_header(const struct http_request *request, const char *name);
+
+/* How often it is there, and the value of the first. */
+uint32_t http_headers_count(const struct http_request *request, struct str name,
+                            struct str *value);
 
 /* Called with every complete request. It answers now or later, exactly once, by http_reply,
  * http_reply_buf or a stream; until then the exchange stays valid whatever the client does. */

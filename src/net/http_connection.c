@@ -248,6 +248,7 @@ static void name_peer(struct http_exchange *exchange)
 {
     struct http_request *request = &exchange->parse.request;
 
+    request->peer = &exchange->exact;
     if (!exchange->tls)
         return;
     request->is_secure = true;
@@ -503,7 +504,7 @@ static struct bufferevent *open_bufferevent(struct http_exchange *exchange, int 
     return bev;
 }
 
-void http_connection_new(struct http_server *server, int fd, const struct http_address *address,
+void http_connection_new(struct http_server *server, int fd, const struct sockaddr_storage *peer,
                          bool crowded)
 {
     struct http_exchange *exchange = calloc(1, sizeof *exchange);
@@ -513,7 +514,8 @@ void http_connection_new(struct http_server *server, int fd, const struct http_a
         return;
     }
     exchange->server = server;
-    exchange->address = *address;
+    http_address_of(peer, &exchange->address);
+    http_address_exact(peer, &exchange->exact);
     exchange->crowded = crowded;
     exchange->bev = open_bufferevent(exchange, fd);
     if (exchange->bev && server->tls)

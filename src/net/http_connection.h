@@ -44,7 +44,7 @@ struct http_exchange {
     struct http_exchange *ready_next, **ready_link; /* link NULL = not in the list */
     TAILQ_ENTRY(http_exchange) of_peer, of_all;     /* of a stranger */
     struct http_peer *peer;                         /* of a stranger; NULL = it is known */
-    struct http_address address;
+    struct http_address address, exact;
     struct bufferevent *bev;                        /* NULL: cut off, only the exchange is left */
     struct tls_session *tls;                        /* between bev and us; NULL = clear text */
     enum http_phase phase;
@@ -102,7 +102,7 @@ struct http_server {
 };
 
 /* http_connection.c. Takes over fd. */
-void http_connection_new(struct http_server *server, int fd, const struct http_address *address,
+void http_connection_new(struct http_server *server, int fd, const struct sockaddr_storage *peer,
                          bool crowded);
 /* Handles what has arrived, as far as it goes, then flushes and settles. */
 void http_connection_advance(struct http_exchange *exchange);

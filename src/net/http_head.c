@@ -367,3 +367,17 @@ struct str http_header(const struct http_request *request, const char *name)
             return value;
     return STR_NONE;
 }
+
+uint32_t http_headers_count(const struct http_request *request, struct str name,
+                            struct str *value)
+{
+    struct str rest = request->headers;
+    struct str found, text;
+    uint32_t count = 0;
+
+    *value = STR_NONE;
+    while (rest.len)
+        if (split_field(next_line(&rest), &found, &text) && name_eq(found, name) && count++ == 0)
+            *value = text;
+    return count;
+}

@@ -15,8 +15,7 @@ void http_peers_init(struct http_peers *peers)
     TAILQ_INIT(&peers->strangers);
 }
 
-/* IPv6: who has one address has the 2^64 beside it. */
-void http_address_of(const struct sockaddr_storage *from, struct http_address *address)
+void http_address_exact(const struct sockaddr_storage *from, struct http_address *address)
 {
     memset(address, 0, sizeof *address);
     if (from->ss_family == AF_INET) {
@@ -27,8 +26,19 @@ void http_address_of(const struct sockaddr_storage *from, struct http_address *a
     } else if (from->ss_family == AF_INET6) {
         const struct in6_addr *v6 = &((const struct sockaddr_in6 *)from)->sin6_addr;
 
-        memcpy(address->bytes, v6, IN6_IS_ADDR_V4MAPPED(v6) || IN6_IS_ADDR_LOOPBACK(v6) ? 16 : 8);
+        memcpy(address->bytes, v6, sizeof address->bytes);
     }
+}
+
+/* IPv6: who has one address has the 2^64 beside it. */
+void http_address_of(const struct sockaddr_storage *from, struct http_address *address)
+{
+    struct in6_addr v6;
+
+    http_address_exact(from, address);
+    memcpy(&v6, address->bytes, sizeof v6);
+    if (!IN6_IS_ADDR_V4MAPPED(&v6) && !IN6_IS_ADDR_LOOPBACK(&v6))
+        memset(address->bytes + 8, 0, 8);
 }
 
 uint32_t http_address_hash(const struct http_address *address)

@@ -31,6 +31,8 @@ struct http_peers {
 
 void http_peers_init(struct http_peers *peers);
 void http_address_of(const struct sockaddr_storage *from, struct http_address *address);
+/* All of it, for IPv6 too. */
+void http_address_exact(const struct sockaddr_storage *from, struct http_address *address);
 
 /* exchange->address is set. False: no memory. */
 bool http_peers_add(struct http_peers *peers, struct http_exchange *exchange);

@@ -201,7 +201,7 @@ static bool accept_one(struct http_server *server)
         return true;
     }
     server->full_logged = false;
-    http_connection_new(server, fd, &address, crowded);
+    http_connection_new(server, fd, &peer, crowded);
     return true;
 }
 

@@ -4,23 +4,19 @@
 #include "net/tls.h"
 
 #include "base/clock.h"
+#include "base/file_stamp.h"
 
 #include <openssl/ssl.h>
 #include <stdlib.h>
 #include <string.h>
-#include <sys/stat.h>
 
 #define LOOK_US CLOCK_SECOND_US
 #define EXPIRY_US (INT64_C(86400) * CLOCK_SECOND_US) /* how often a coming end is said again */
 #define FAILURES_US (10 * CLOCK_SECOND_US)           /* between two lines about handshakes */
 #define FILES 3
 
-/* Zero where a file is not there. */
 struct stamp {
-    struct {
-        uint64_t device, inode;
-        int64_t bytes, changed_s, changed_ns, moved_s, moved_ns;
-    } files[FILES];
+    struct file_stamp files[FILES];
 };
 
 struct tls {
@@ -40,20 +36,8 @@ struct tls {
 
 static void take_stamp(const struct tls *tls, struct stamp *stamp)
 {
-    memset(stamp, 0, sizeof *stamp);
-    for (int i = 0; i < FILES; i++) {
-        struct stat info;
-
-        if (!tls->paths[i] || stat(tls->paths[i], &info) < 0)
-            continue;
-        stamp->files[i].device = info.st_dev;
-        stamp->files[i].inode = info.st_ino;
-        stamp->files[i].bytes = info.st_size;
-        stamp->files[i].changed_s = info.st_mtim.tv_sec;
-        stamp->files[i].changed_ns = info.st_mtim.tv_nsec;
-        stamp->files[i].moved_s = info.st_ctim.tv_sec;
-        stamp->files[i].moved_ns = info.st_ctim.tv_nsec;
-    }
+    for (int i = 0; i < FILES; i++)
+        file_stamp_take(&stamp->files[i], tls->paths[i]);
 }
 
 static bool is_same(const struct stamp *a, const struct stamp *b)

@@ -1,14 +1,13 @@
 /* OpenSSL over evbuffers: a BIO takes ciphertext from one and puts it into the other. */
 #include "net/tls_session.h"
+#include "net/tls_sans.h"
 
 #include <openssl/err.h>
 #include <openssl/ssl.h>
-#include <openssl/x509v3.h>
 #include <stdlib.h>
 #include <string.h>
 
 #define RECORD_BYTES 16384 /* the most one record holds (RFC 8446 section 5.1) */
-#define SAN_BYTES_MAX 1024
 
 struct tls_session {
     struct tls *tls; /* told of handshakes that failed */
@@ -126,54 +125,6 @@ struct evbuffer *tls_session_output(struct tls_session *session)
 
 /* ---- the names of the other side ---- */
 
-/* What could be mistaken for another name where it is shown or compared is left out. */
-static struct str san_text(const GENERAL_NAME *name)
-{
-    const ASN1_IA5STRING *value = NULL;
-    struct str text;
-
-    if (name->type == GEN_URI)
-        value = name->d.uniformResourceIdentifier;
-    else if (name->type == GEN_DNS)
-        value = name->d.dNSName;
-    if (!value || ASN1_STRING_length(value) <= 0 || ASN1_STRING_length(value) > SAN_BYTES_MAX)
-        return STR_NONE;
-    text = str_span((const char *)ASN1_STRING_get0_data(value), (size_t)ASN1_STRING_length(value));
-    for (size_t i = 0; i < text.len; i++)
-        if ((unsigned char)text.data[i] <= ' ' || (unsigned char)text.data[i] >= 127)
-            return STR_NONE;
-    return text;
-}
-
-/* One piece of memory: the list, then the texts. */
-static void keep_sans(struct tls_session *session, const GENERAL_NAMES *names)
-{
-    int count = sk_GENERAL_NAME_num(names);
-    size_t bytes = 0;
-    char *at;
-
-    if (count > TLS_SANS_MAX)
-        count = TLS_SANS_MAX;
-    for (int i = 0; i < count; i++)
-        bytes += sizeof(struct str) + 4 + san_text(sk_GENERAL_NAME_value(names, i)).len;
-    session->sans = count > 0 ? malloc(bytes) : NULL;
-    if (!session->sans)
-        return;
-    at = (char *)(session->sans + count);
-    for (int i = 0; i < count; i++) {
-        const GENERAL_NAME *name = sk_GENERAL_NAME_value(names, i);
-        struct str kind = name->type == GEN_URI ? STR("URI:") : STR("DNS:");
-        struct str text = san_text(name);
-
-        if (!text.data)
-            continue;
-        memcpy(at, kind.data, kind.len);
-        memcpy(at + 4, text.data, text.len);
-        session->sans[session->sans_count++] = str_span(at, text.len + 4);
-        at += text.len + 4;
-    }
-}
-
 static void take_sans(struct tls_session *session)
 {
     X509 *cert = SSL_get0_peer_certificate(session->ssl);
@@ -183,7 +134,7 @@ static void take_sans(struct tls_session *session)
         return;
     names = X509_get_ext_d2i(cert, NID_subject_alt_name, NULL, NULL);
     if (names)
-        keep_sans(session, names);
+        session->sans = tls_sans_of(names, &session->sans_count);
     GENERAL_NAMES_free(names);
 }
 

@@ -13,8 +13,6 @@
 
 struct tls_session;
 
-#define TLS_SANS_MAX 32 /* names of a certificate that are looked at */
-
 enum tls_result {
     TLS_GOES_ON,
     TLS_ENDED, /* the other side said that it sends no more; it may still be answered */

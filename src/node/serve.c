@@ -224,6 +224,7 @@ static int check_settings(const struct node *node, const struct settings *settin
     uint32_t count;
 
     TRY(webhooks_check(settings, err));
+    TRY(server_check_settings(settings, err));
     TRY(routes_stores(settings, stores, &count, err));
     if (!node->questions && validators_any(settings))
         return err_set(err, ERR_INVALID, "the first validator of a configuration needs a restart");
@@ -473,7 +474,7 @@ static void hold_hangup(int how)
  * knows when it has opened it. */
 static bool may_have_tokens(const struct settings *settings)
 {
-    return settings->access.required || store_is_there(settings->store);
+    return settings_ask_for_credentials(&settings->access) || store_is_there(settings->store);
 }
 
 /* Before a store is opened or migrated. */

@@ -59,10 +59,7 @@ static void handle(void *ctx, struct http_exchange *exchange)
     call->arena = http_arena(exchange);
     call->out = BUF_INIT(CALL_REPLY_BYTES_MAX);
     take_request_id(call);
-    if (door_admit(call) < 0)
-        door_refuse(call);
-    else
-        call_run(call, call->route->handle);
+    door_enter(call);
 }
 
 static void tell_closed(struct loop_item *item)
@@ -108,7 +105,8 @@ static int open_parts(struct server *server, struct err *err)
     if (!server->sampler)
         return -(int)err->code;
     server->stop_timer = TRY_MEMORY(loop_timer_new(server->loop, forget_all, server));
-    return door_read_tokens(server->door, err);
+    TRY(door_read_tokens(server->door, err));
+    return door_configure(server->door, server->settings, err);
 }
 
 static int open_tls(struct server *server, struct err *err)
@@ -194,8 +192,19 @@ struct server *server_open(struct loop *loop, struct engine *engine, struct stor
 
 void server_configure(struct server *server, const struct settings *settings)
 {
+    struct err err;
+
     server->settings = settings;
     server->auth.settings = settings;
+    if (door_configure(server->door, settings, &err) < 0)
+        LOG(server->log, LOG_ERROR, "access.not_reloaded", KC("reason", err.text),
+            KC("hint", "the JWT settings before them stay in force"));
+    server_limit_strangers(server);
+}
+
+int server_check_settings(const struct settings *settings, struct err *err)
+{
+    return jwks_source_check(&settings->access.jwt, err);
 }
 
 struct tls_config server_tls_config(const struct settings *settings)

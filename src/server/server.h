@@ -23,6 +23,9 @@ struct server *server_open(struct loop *loop, struct engine *engine, struct stor
 /* Settings that were read again, for the next request; they outlive the server. The loop's
  * thread. */
 void server_configure(struct server *server, const struct settings *settings);
+/* What server_configure would refuse: a file that settings name and that cannot be used. Any
+ * thread. */
+int server_check_settings(const struct settings *settings, struct err *err);
 
 /* Reads the files of TLS again, whether they changed or not; without TLS nothing happens. */
 void server_read_certificates(struct server *server);

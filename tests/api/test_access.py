@@ -6,7 +6,7 @@ import unittest
 
 from harness import ApiTest, binary
 
-EVERYTHING = {"namespace": "*", "scopes": ["admin"], "token_id": None, "user_id": None,
+EVERYTHING = {"name": None, "namespace": "*", "scopes": ["admin"], "token_id": None, "user_id": None,
               "queues": [], "types": [], "categories": [], "expires_at": None}
 
 

@@ -1,5 +1,6 @@
 /* TLS between buffers, without sockets: every way bytes can be cut, bounds of what is sealed ahead,
  * and which names of a client's certificate reach a request (D12). */
+#include "net/tls_sans.h"
 #include "net/tls_session.h"
 
 #include <openssl/err.h>

@@ -155,9 +155,12 @@ static void check_listen(struct doctor *doctor)
         add(doctor, DOCTOR_WARNING, "listen", STR("the token is shorter than 16 characters"),
             STR("put a longer one into PERDURA_TOKEN or the file of token_file, such as the output "
                 "of 'openssl rand -hex 32'"));
-    else if (settings->access.required || doctor->has_tokens)
+    else if (doctor->has_tokens)
         add(doctor, DOCTOR_OK, "listen", arena_format(&doctor->call->arena, STR_FMT
             ", protected by API tokens", STR_ARG(settings->listen)), STR_NONE);
+    else if (settings_ask_for_credentials(&settings->access))
+        add(doctor, DOCTOR_OK, "listen", arena_format(&doctor->call->arena, STR_FMT
+            ", every request needs a credential", STR_ARG(settings->listen)), STR_NONE);
     else
         add(doctor, DOCTOR_FAILURE, "listen", STR("beyond loopback without a token"),
             STR("set PERDURA_TOKEN or token_file, or make one with 'perdura token create --store "
@@ -168,6 +171,15 @@ static void check_tls(struct doctor *doctor)
 {
     struct doctor_check checks[NODE_TLS_CHECKS_MAX];
     uint32_t count = node_doctor_tls(&doctor->config->settings, &doctor->call->arena, checks);
+
+    for (uint32_t i = 0; i < count && doctor->count < CHECKS_MAX; i++)
+        doctor->checks[doctor->count++] = checks[i];
+}
+
+static void check_access(struct doctor *doctor)
+{
+    struct doctor_check checks[NODE_ACCESS_CHECKS_MAX];
+    uint32_t count = node_doctor_access(&doctor->config->settings, &doctor->call->arena, checks);
 
     for (uint32_t i = 0; i < count && doctor->count < CHECKS_MAX; i++)
         doctor->checks[doctor->count++] = checks[i];
@@ -348,6 +360,7 @@ static int examine(struct doctor *doctor)
     check_store(doctor);
     check_listen(doctor);
     check_tls(doctor);
+    check_access(doctor);
     check_handlers(doctor);
     check_users(doctor);
     check_secrets(doctor);

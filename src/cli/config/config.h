@@ -83,7 +83,10 @@ enum config_kind {
     CONFIG_ARGV,      /* a list of texts, as a NULL-terminated argv */
     CONFIG_VARIABLES, /* a mapping, as NULL-terminated "NAME=value" */
     CONFIG_METADATA,  /* {pointer: value} of a rule */
-    CONFIG_LIST       /* a list of mappings */
+    CONFIG_LIST,      /* a list of mappings */
+    CONFIG_SCOPES,    /* a list of scopes and roles, or one text with spaces between */
+    CONFIG_RANGES,    /* a list of addresses and ranges of them */
+    CONFIG_GROUPS     /* a mapping of names to CONFIG_SCOPES; its record has both */
 };
 
 struct config_record;
@@ -104,7 +107,7 @@ struct config_field {
     bool required;
     bool live;             /* in force when the file is read again; others need a restart */
     const char *help;
-    const struct config_record *record; /* CONFIG_LIST */
+    const struct config_record *record; /* CONFIG_LIST, CONFIG_GROUPS */
 };
 
 struct config_record {
@@ -122,6 +125,12 @@ int config_set_scalar(void *record, const struct config_field *field, struct str
                       struct arena *arena, struct err *err);
 int config_set_defaults(void *record, const struct config_record *type, struct arena *arena,
                         struct err *err);
+
+/* Rules over several keys; the sentence names the file. Those of `access:` have a file of their
+ * own, config_access.c. */
+int config_check(const struct config *config, const char *name, struct err *err);
+int config_check_access(const struct config *config, const char *name, struct err *err);
+extern const struct config_record config_certificate_record, config_group_record;
 
 /* The value as a person would write it; passwords in addresses and secrets are hidden. */
 void config_show(const struct config *config, const struct config_field *field, struct buf *out);

@@ -30,6 +30,8 @@ static bool same_list(const void *a, const void *b, const struct config_field *f
         return false;
     if (field->kind == CONFIG_TEXTS)
         return same_texts((const void *)*rows_a, (const void *)*rows_b, count);
+    if (field->kind == CONFIG_RANGES)
+        return count == 0 || memcmp(*rows_a, *rows_b, count * sizeof(struct address_range)) == 0;
     for (uint32_t i = 0; i < count; i++)
         if (!same_records(*rows_a + i * field->record->bytes, *rows_b + i * field->record->bytes,
                           field->record))
@@ -49,6 +51,8 @@ static size_t value_bytes(enum config_kind kind)
         return sizeof(enum retry_policy);
     case CONFIG_ORDER:
         return sizeof(enum priority_order);
+    case CONFIG_SCOPES:
+        return sizeof(scope_set);
     default:
         return sizeof(int64_t);
     }
@@ -68,6 +72,8 @@ static bool same_field(const void *a, const void *b, const struct config_field *
         return same_texts(in_a, in_b, 2);
     case CONFIG_TEXTS:
     case CONFIG_LIST:
+    case CONFIG_RANGES:
+    case CONFIG_GROUPS:
         return same_list(a, b, field);
     case CONFIG_ARGV:
     case CONFIG_VARIABLES:
@@ -93,7 +99,8 @@ static void copy_field(struct config *to, const struct config *from,
 
     if (field->kind <= CONFIG_URL)
         bytes = sizeof(struct str);
-    if (field->kind == CONFIG_TEXTS || field->kind == CONFIG_LIST) {
+    if (field->kind == CONFIG_TEXTS || field->kind == CONFIG_LIST ||
+        field->kind == CONFIG_RANGES || field->kind == CONFIG_GROUPS) {
         bytes = sizeof(void *);
         memcpy((char *)to + field->count_offset, at(from, field->count_offset), sizeof(uint32_t));
     }

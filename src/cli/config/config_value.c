@@ -235,6 +235,19 @@ static int set_rate(void *at, const struct config_field *field, struct str text,
     return 0;
 }
 
+static int set_scopes(void *at, const struct config_field *field, struct str text, struct err *err)
+{
+    scope_set scopes;
+    struct err why;
+
+    if (scopes_read(text, &scopes, &why) < 0)
+        return err_set(err, ERR_INVALID, "%s: %s", field->key, why.text);
+    if (!scopes)
+        return err_set(err, ERR_INVALID, "%s must name a scope or a role", field->key);
+    memcpy(at, &scopes, sizeof scopes);
+    return 0;
+}
+
 /* "a,b" for defaults only; in the file it is a list. */
 static int set_texts(void *record, const struct config_field *field, struct str text,
                      struct arena *arena, struct err *err)
@@ -281,11 +294,15 @@ int config_set_scalar(void *record, const struct config_field *field, struct str
         return set_order(at, field, text, err);
     case CONFIG_TEXTS:
         return set_texts(record, field, text, arena, err);
+    case CONFIG_SCOPES:
+        return set_scopes(at, field, text, err);
     case CONFIG_ARGV:
     case CONFIG_LIST:
+    case CONFIG_RANGES:
         return err_set(err, ERR_INVALID, "%s must be a list", field->key);
     case CONFIG_VARIABLES:
     case CONFIG_METADATA:
+    case CONFIG_GROUPS:
         break;
     }
     return err_set(err, ERR_INVALID, "%s must be a mapping", field->key);
@@ -399,6 +416,8 @@ void config_show(const struct config *config, const struct config_field *field, 
         return;
     case CONFIG_TEXTS:
     case CONFIG_LIST:
+    case CONFIG_RANGES:
+    case CONFIG_GROUPS:
         memcpy(&count, count_at, sizeof count);
         buf_format(out, "%u %s", count, count == 1 ? "entry" : "entries");
         return;

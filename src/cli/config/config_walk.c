@@ -98,6 +98,17 @@ static size_t mapping_count(const yaml_node_t *node)
     return (size_t)(node->data.mapping.pairs.top - node->data.mapping.pairs.start);
 }
 
+static bool is_repeated(struct walk *walk, const yaml_node_t *node, size_t index, struct str key)
+{
+    for (size_t i = 0; i < index; i++) {
+        yaml_node_t *other = node_at(walk, node->data.mapping.pairs.start[i].key);
+
+        if (other->type == YAML_SCALAR_NODE && str_eq(scalar_text(other), key))
+            return true;
+    }
+    return false;
+}
+
 static bool text_usable(struct str text)
 {
     return text.len <= CONFIG_TEXT_BYTES_MAX && !(text.len && memchr(text.data, '\0', text.len)) &&
@@ -299,6 +310,80 @@ static int set_list(struct walk *walk, const yaml_node_t *node, const struct con
     return 0;
 }
 
+/* [a, b] as "a b"; a word with a space is refused as one that is not known. */
+static int set_scopes(struct walk *walk, const yaml_node_t *node, const struct config_field *field,
+                      void *record)
+{
+    scope_set scopes = 0;
+    struct str *words;
+    uint32_t count;
+
+    TRY(read_texts(walk, node, field, &words, &count));
+    for (uint32_t i = 0; i < count; i++)
+        if (!scopes_add_word(&scopes, words[i]))
+            return err_set(walk->err, ERR_INVALID, "%s:%lu: %s: there is no scope or role '" STR_FMT
+                           "'", walk->name, line_of(node), field->key,
+                           STR_ARG(str_cut(words[i], 64)));
+    if (!scopes)
+        return refuse(walk, node, field->key, "a list with a scope or a role");
+    memcpy((char *)record + field->offset, &scopes, sizeof scopes);
+    return 0;
+}
+
+static int set_ranges(struct walk *walk, const yaml_node_t *node, const struct config_field *field,
+                      void *record)
+{
+    struct address_range *ranges;
+    struct str *texts;
+    uint32_t count;
+
+    TRY(read_texts(walk, node, field, &texts, &count));
+    ranges = arena_alloc_array(&walk->config->arena, count + 1, sizeof *ranges);
+    if (!ranges)
+        return out_of_memory(walk);
+    for (uint32_t i = 0; i < count; i++)
+        if (!address_range_parse(texts[i], &ranges[i]))
+            return err_set(walk->err, ERR_INVALID, "%s:%lu: %s: '" STR_FMT "' is not an address "
+                           "range such as 10.1.0.0/16, 2001:db8::/32 or 192.0.2.7 (no bit may be "
+                           "set behind the prefix)", walk->name, line_of(node), field->key,
+                           STR_ARG(str_cut(texts[i], 64)));
+    memcpy((char *)record + field->offset, &ranges, sizeof ranges);
+    memcpy((char *)record + field->count_offset, &count, sizeof count);
+    return 0;
+}
+
+static int set_field(struct walk *walk, const yaml_node_t *node, const struct config_field *field,
+                     void *record);
+
+/* The mapping's keys and values as the two fields of the record. */
+static int set_groups(struct walk *walk, const yaml_node_t *node, const struct config_field *field,
+                      void *record)
+{
+    const struct config_record *type = field->record;
+    uint32_t count;
+    char *entries;
+
+    if (node->type != YAML_MAPPING_NODE || mapping_count(node) > (size_t)field->max)
+        return refuse(walk, node, field->key, "a mapping of names to scopes");
+    count = (uint32_t)mapping_count(node);
+    entries = arena_alloc_array(&walk->config->arena, count + 1, type->bytes);
+    if (!entries)
+        return out_of_memory(walk);
+    for (uint32_t i = 0; i < count; i++) {
+        yaml_node_pair_t *pair = &node->data.mapping.pairs.start[i];
+        char *entry = entries + i * type->bytes;
+
+        TRY(set_field(walk, node_at(walk, pair->key), &type->fields[0], entry));
+        if (is_repeated(walk, node, i, scalar_text(node_at(walk, pair->key))))
+            return refuse(walk, node_at(walk, pair->key), field->key,
+                          "without names that are given twice");
+        TRY(set_field(walk, node_at(walk, pair->value), &type->fields[1], entry));
+    }
+    memcpy((char *)record + field->offset, &entries, sizeof entries);
+    memcpy((char *)record + field->count_offset, &count, sizeof count);
+    return 0;
+}
+
 static int set_field(struct walk *walk, const yaml_node_t *node, const struct config_field *field,
                      void *record)
 {
@@ -314,6 +399,12 @@ static int set_field(struct walk *walk, const yaml_node_t *node, const struct co
         return set_metadata(walk, node, field, record);
     if (field->kind == CONFIG_LIST)
         return set_list(walk, node, field, record);
+    if (field->kind == CONFIG_RANGES)
+        return set_ranges(walk, node, field, record);
+    if (field->kind == CONFIG_GROUPS)
+        return set_groups(walk, node, field, record);
+    if (field->kind == CONFIG_SCOPES && node->type != YAML_SCALAR_NODE)
+        return set_scopes(walk, node, field, record);
     if (field->kind == CONFIG_RATE && node->type == YAML_MAPPING_NODE)
         return set_rate_parts(walk, node, field, record);
     if (node->type != YAML_SCALAR_NODE)
@@ -392,17 +483,6 @@ static int unknown_key(struct walk *walk, const yaml_node_t *node, const struct 
                    suggest.best ? suggest.best : "", suggest.best ? "'?" : "");
 }
 
-static bool is_repeated(struct walk *walk, const yaml_node_t *node, size_t index, struct str key)
-{
-    for (size_t i = 0; i < index; i++) {
-        yaml_node_t *other = node_at(walk, node->data.mapping.pairs.start[i].key);
-
-        if (other->type == YAML_SCALAR_NODE && str_eq(scalar_text(other), key))
-            return true;
-    }
-    return false;
-}
-
 static void note_origin(struct walk *walk, const yaml_node_t *node,
                         const struct config_field *field)
 {
@@ -468,53 +548,6 @@ static int walk_mapping(struct walk *walk, const yaml_node_t *node,
     return rc < 0 || group ? rc : check_required(walk, node, type);
 }
 
-/* Rules over several entries: names are unique, services are known. */
-static int check_names(const struct config *config, const char *name, struct err *err)
-{
-    const struct settings *settings = &config->settings;
-
-    for (uint32_t i = 0; i < settings->handlers_count; i++) {
-        const struct handler_rule *rule = &settings->handlers[i];
-        bool known = !rule->service.data;
-
-        for (uint32_t j = 0; j < i; j++)
-            if (str_eq(settings->handlers[j].type, rule->type))
-                return err_set(err, ERR_INVALID, "%s: two handlers have the type '" STR_FMT "'",
-                               name, STR_ARG(rule->type));
-        for (uint32_t j = 0; j < config->services_count && !known; j++)
-            known = str_eq(config->services[j].name, rule->service);
-        if (!known)
-            return err_set(err, ERR_INVALID, "%s: handler '" STR_FMT "' names the service '" STR_FMT
-                           "', which services does not list", name, STR_ARG(rule->type),
-                           STR_ARG(rule->service));
-    }
-    for (uint32_t i = 0; i < settings->queues_count; i++)
-        for (uint32_t j = 0; j < i; j++)
-            if (str_eq(settings->queues[j].name, settings->queues[i].name))
-                return err_set(err, ERR_INVALID, "%s: two entries of queues have the name '" STR_FMT
-                               "'", name, STR_ARG(settings->queues[i].name));
-    return 0;
-}
-
-/* What ends earlier than all lines do cannot end later. */
-static int check_retention(const struct config *config, const char *name, struct err *err)
-{
-    const struct settings *settings = &config->settings;
-    int64_t end_ms = settings->retention.logs_ms > 0 ? settings->retention.logs_ms : INT64_MAX;
-
-    for (int i = 0; i < SEVERITY_COUNT; i++)
-        if (settings->retention.log_levels_ms[i] > end_ms)
-            return err_set(err, ERR_INVALID, "%s: the time of %s in retention.log_levels is longer "
-                           "than retention.logs, which ends all lines; raise that one", name,
-                           severity_word((enum log_severity)i));
-    for (uint32_t i = 0; i < settings->handlers_count; i++)
-        if (settings->handlers[i].retention_logs_ms > end_ms)
-            return err_set(err, ERR_INVALID, "%s: retention_logs of handler '" STR_FMT "' is "
-                           "longer than retention.logs, which ends all lines; raise that one", name,
-                           STR_ARG(settings->handlers[i].type));
-    return 0;
-}
-
 int config_walk(struct config *config, yaml_document_t *document, const char *name,
                 struct err *err)
 {
@@ -525,6 +558,5 @@ int config_walk(struct config *config, yaml_document_t *document, const char *na
         return 0;
     TRY(check_size(&walk, root, 0));
     TRY(walk_mapping(&walk, root, &config_root, NULL, config));
-    TRY(check_names(config, name, err));
-    return check_retention(config, name, err);
+    return config_check(config, name, err);
 }

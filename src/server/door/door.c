@@ -46,6 +46,13 @@ static void client_left(void *ctx)
     let_go(held->call->server->door, held);
 }
 
+static void on_keys(void *ctx)
+{
+    struct door *door = ctx;
+
+    door_waits_end(&door->waits, false);
+}
+
 struct door *door_open(struct server *server, struct err *err)
 {
     struct door *door = calloc(1, sizeof *door);
@@ -62,10 +69,20 @@ struct door *door_open(struct server *server, struct err *err)
     }
     door->server = server;
     TAILQ_INIT(&door->held);
-    if (tokens_init(&door->tokens, err) == 0)
+    door_waits_init(&door->waits);
+    door->jwt = door_jwt_open(server->loop, server->log, on_keys, door, err);
+    if (door->jwt && tokens_init(&door->tokens, err) == 0)
         return door;
     door_free(door);
     return NULL;
+}
+
+int door_configure(struct door *door, const struct settings *settings, struct err *err)
+{
+    TRY(door_jwt_configure(door->jwt, &settings->access.jwt, err));
+    if (door_jwt_is_on(door->jwt))
+        token_watch_begin(door->watch);
+    return 0;
 }
 
 int door_read_tokens(struct door *door, struct err *err)
@@ -76,13 +93,15 @@ int door_read_tokens(struct door *door, struct err *err)
 
 bool door_has_tokens(const struct door *door)
 {
-    return door->tokens.valid > 0 || door->server->settings->access.required;
+    return door->tokens.valid > 0 ||
+           settings_ask_for_credentials(&door->server->settings->access);
 }
 
 void door_stop(struct door *door)
 {
     while (!TAILQ_EMPTY(&door->held))
         let_go(door, TAILQ_FIRST(&door->held));
+    door_waits_end(&door->waits, true);
     refusals_stop(door->refusals);
     token_watch_stop(door->watch);
 }
@@ -95,6 +114,7 @@ void door_free(struct door *door)
     loop_timer_free(door->timer);
     token_watch_free(door->watch);
     tokens_deinit(&door->tokens);
+    door_jwt_free(door->jwt);
     free(door);
 }
 
@@ -219,15 +239,34 @@ static void know(struct api_call *call)
         guard_right(&server->door->guard, http_peer_address(call->exchange), now());
 }
 
+static struct ways_in ways_of(struct server *server)
+{
+    return (struct ways_in){.auth = &server->auth, .tokens = &server->door->tokens,
+                            .jwt = server->door->jwt};
+}
+
+/* A body that was not read, because who sends it was not known, is gone. */
+static bool has_lost_body(const struct http_request *request)
+{
+    struct str length = http_header(request, "Content-Length");
+
+    return request->body.len == 0 && ((length.data && !str_is(length, "0")) ||
+                                      http_header(request, "Transfer-Encoding").data);
+}
+
 /* Who asks; its token is held until the answer (call_ended). */
-static int identify(struct api_call *call)
+static int identify(struct api_call *call, bool *waits)
 {
     struct server *server = call->server;
+    struct ways_in ways = ways_of(server);
     struct identity who = {0};
+    int rc;
 
     TRY(auth_check(&server->auth, call->request, &call->err));
-    TRY(door_identify(&server->auth, &server->door->tokens, call->request, token_clock_us(server),
-                      &who, &call->err));
+    rc = door_identify(&ways, call->request, token_clock_us(server), call->arena, &who,
+                       &call->err);
+    *waits = who.waits && !has_lost_body(call->request);
+    TRY(rc);
     call->principal = who.principal;
     call->credential.token = who.token;
     if (who.token)
@@ -242,7 +281,8 @@ static int check_rate(struct api_call *call)
     return tokens_take(call->credential.token, now(), &call->credential.retry_after_s, &call->err);
 }
 
-int door_admit(struct api_call *call)
+/* 0, or call->err is set; *waits: the keys it needs are being fetched. */
+static int admit(struct api_call *call, bool *waits)
 {
     bool known = http_is_known(call->exchange);
     int rc;
@@ -252,7 +292,7 @@ int door_admit(struct api_call *call)
         return err_set(&call->err, ERR_RATE, "too many wrong tokens came from this address; try "
                                              "again in a few seconds");
     }
-    rc = identify(call);
+    rc = identify(call, waits);
     if (rc == 0 && !known)
         know(call);
     else if (rc == -ERR_UNAUTHORIZED)
@@ -262,7 +302,8 @@ int door_admit(struct api_call *call)
     return find_route(call);
 }
 
-void door_refuse(struct api_call *call)
+/* Answers what was not admitted, with call->err, now or later. */
+static void refuse(struct api_call *call)
 {
     struct door *door = call->server->door;
     bool guessed = call->err.code == ERR_UNAUTHORIZED &&
@@ -284,18 +325,41 @@ void door_refuse(struct api_call *call)
         plan(door);
 }
 
+void door_enter(struct api_call *call)
+{
+    bool waits = false;
+
+    if (admit(call, &waits) == 0)
+        call_run(call, call->route->handle);
+    else if (!waits || !door_waits_add(&call->server->door->waits, call))
+        refuse(call);
+}
+
+/* A body is read while the keys of a JWT are fetched only where it is small: it is a stranger's
+ * until then. */
+static bool may_wait_with_body(const struct door *door, const struct http_request *request)
+{
+    struct str length = http_header(request, "Content-Length");
+    int64_t bytes;
+
+    return door_waits_room(&door->waits) && length.data && str_to_int64(length, &bytes) &&
+           bytes <= HTTP_ADMIT_BODY_BYTES;
+}
+
 bool door_admits_body(struct door *door, struct http_exchange *exchange)
 {
     const struct http_request *request = http_request(exchange);
+    ARENA_AUTO struct arena arena = ARENA_INIT(0);
     struct server *server = door->server;
-    struct identity who;
+    struct ways_in ways = ways_of(server);
+    struct identity who = {0};
     struct err err;
 
-    if (auth_is_open(&door->server->auth, request)) /* nothing there wants one */
+    if (auth_is_open(&server->auth, request)) /* nothing there wants one */
         return false;
     return (http_is_known(exchange) ||
             !guard_refuses(&door->guard, http_peer_address(exchange), now())) &&
            auth_check(&server->auth, request, &err) == 0 &&
-           door_identify(&server->auth, &door->tokens, request, token_clock_us(server), &who,
-                         &err) == 0;
+           (door_identify(&ways, request, token_clock_us(server), &arena, &who, &err) == 0 ||
+            (who.waits && may_wait_with_body(door, request)));
 }

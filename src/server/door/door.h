@@ -4,6 +4,7 @@
 #define SERVER_DOOR_DOOR_H
 
 #include "server/door/auth_guard.h"
+#include "server/door/door_waits.h"
 #include "server/door/identify.h"
 #include "server/door/refusals.h"
 #include "server/door/token_watch.h"
@@ -24,6 +25,8 @@ struct door {
     struct auth_guard guard;
     struct tokens tokens;
     struct token_watch *watch;
+    struct door_jwt *jwt;
+    struct door_waits waits;
     struct door_held_list held; /* the first one is due first */
     struct loop_timer *timer;
     struct refusals *refusals; /* for the audit trail */
@@ -37,10 +40,12 @@ bool door_has_tokens(const struct door *door);
 void door_stop(struct door *door); /* answers all that wait */
 void door_free(struct door *door);
 
-/* 0, or call->err is set. */
-int door_admit(struct api_call *call);
-/* Answers what was not admitted, with call->err, now or later. */
-void door_refuse(struct api_call *call);
+/* What the settings say of other ways in, at the start and when they were read again. -ERR_INVALID,
+ * and nothing changed, when a file they name cannot be used. */
+int door_configure(struct door *door, const struct settings *settings, struct err *err);
+
+/* Lets a request in and runs its handler, or answers why not, now or later. */
+void door_enter(struct api_call *call);
 /* Whether a body may be read before its request is looked at. */
 bool door_admits_body(struct door *door, struct http_exchange *exchange);
 

@@ -3,6 +3,8 @@
 #include "server/door/identify.h"
 
 #include "base/hash.h"
+#include "core/access/outside.h"
+#include "server/door/door_outside.h"
 
 #include <strings.h>
 
@@ -18,7 +20,11 @@ static const struct principal root = {
 struct attempt {
     const struct auth *auth;
     struct tokens *tokens;
-    struct str bearer; /* absent = none was sent */
+    struct door_jwt *jwt;
+    const struct http_request *request;
+    struct arena *arena;
+    struct str bearer;       /* absent = none was sent */
+    struct str user, groups; /* what a trusted proxy says; absent = nothing */
     int64_t now_us;
 };
 
@@ -47,12 +53,42 @@ static int by_api_token(const struct attempt *attempt, struct identity *who, str
     return TAKEN;
 }
 
-static way_in *const ways[] = {by_server_token, by_api_token};
+static int by_jwt(const struct attempt *attempt, struct identity *who, struct err *err)
+{
+    if (!attempt->bearer.data || !door_jwt_is_on(attempt->jwt) || !jwt_is_one(attempt->bearer))
+        return PASS;
+    TRY(door_jwt_find(attempt->jwt, attempt->bearer, attempt->now_us, attempt->arena,
+                      &who->principal, &who->waits, err));
+    return TAKEN;
+}
+
+static int by_proxy(const struct attempt *attempt, struct identity *who, struct err *err)
+{
+    if (attempt->bearer.data || !attempt->user.data)
+        return PASS;
+    TRY(outside_person(&attempt->auth->settings->access.proxy, attempt->user, attempt->groups,
+                       attempt->arena, &who->principal, err));
+    return TAKEN;
+}
+
+static int by_certificate(const struct attempt *attempt, struct identity *who, struct err *err)
+{
+    const struct http_request *request = attempt->request;
+    const struct settings *settings = attempt->auth->settings;
+
+    if (attempt->bearer.data || !door_certificate_counts(settings, request))
+        return PASS;
+    TRY(outside_certificate(&settings->access, request->peer_sans, request->peer_sans_count,
+                            attempt->arena, &who->principal, err));
+    return TAKEN;
+}
+
+static way_in *const ways[] = {by_server_token, by_api_token, by_jwt, by_proxy, by_certificate};
 
 bool door_is_open(const struct auth *auth, const struct tokens *tokens)
 {
     return auth->loopback && str_empty(auth->settings->access.token) &&
-           !auth->settings->access.required && tokens->valid == 0;
+           !settings_ask_for_credentials(&auth->settings->access) && tokens->valid == 0;
 }
 
 /* The text behind "Bearer "; absent when nothing was sent. */
@@ -77,26 +113,36 @@ static int refuse(const struct attempt *attempt, struct err *err)
                        "'Authorization: Bearer TOKEN' (clients take it from PERDURA_TOKEN): the "
                        "server's own, or one that someone with access:write made with `perdura "
                        "token create`");
+    if (str_starts(attempt->bearer, STR("eyJ")) && jwt_is_one(attempt->bearer))
+        return err_set(err, ERR_UNAUTHORIZED, "this server takes no JWTs: its configuration has no "
+                       "access.jwt; send a token that `perdura token create` made");
     return err_set(err, ERR_UNAUTHORIZED, "the token is wrong; send the one the server was started "
                    "with, or one that `perdura token create` made: it begins with pdt_");
 }
 
-int door_identify(const struct auth *auth, struct tokens *tokens,
-                  const struct http_request *request, int64_t now_us, struct identity *who,
-                  struct err *err)
+static int try_ways(const struct attempt *attempt, struct identity *who, struct err *err)
 {
-    struct attempt attempt = {.auth = auth, .tokens = tokens, .now_us = now_us};
-    bool open = door_is_open(auth, tokens);
-
-    *who = (struct identity){.principal = open ? &local : NULL};
-    if (open || auth_is_open(auth, request))
-        return 0;
-    TRY(read_bearer(request, &attempt.bearer, err));
     for (size_t i = 0; i < sizeof ways / sizeof *ways; i++) {
-        int verdict = ways[i](&attempt, who, err);
+        int verdict = ways[i](attempt, who, err);
 
         if (verdict != PASS)
             return verdict < 0 ? verdict : 0;
     }
-    return refuse(&attempt, err);
+    return refuse(attempt, err);
+}
+
+int door_identify(const struct ways_in *in, const struct http_request *request, int64_t now_us,
+                  struct arena *arena, struct identity *who, struct err *err)
+{
+    struct attempt attempt = {.auth = in->auth, .tokens = in->tokens, .jwt = in->jwt,
+                              .request = request, .arena = arena, .now_us = now_us};
+    bool open = door_is_open(in->auth, in->tokens);
+
+    *who = (struct identity){.principal = open ? &local : NULL};
+    if (open || auth_is_open(in->auth, request))
+        return 0;
+    TRY(door_proxy_headers(&in->auth->settings->access.proxy, request, &attempt.user,
+                           &attempt.groups, err));
+    TRY(read_bearer(request, &attempt.bearer, err));
+    return try_ways(&attempt, who, err);
 }

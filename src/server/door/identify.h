@@ -5,21 +5,32 @@
 
 #include "net/http.h"
 #include "server/door/auth.h"
+#include "server/door/door_jwt.h"
 #include "server/door/tokens.h"
+
+/* What the ways in look at. */
+struct ways_in {
+    const struct auth *auth;
+    struct tokens *tokens;
+    struct door_jwt *jwt;
+};
 
 /* What a request came with. */
 struct identity {
     const struct principal *principal; /* NULL: an open path, and no credential was looked at */
     struct token_entry *token;         /* NULL = it came without an API token; not held yet */
+    bool waits;                        /* not known yet: the issuer's keys are being fetched */
 };
 
 /* Whether requests without a credential are let in as `local`: on loopback, as long as there is
  * nothing to show. */
 bool door_is_open(const struct auth *auth, const struct tokens *tokens);
 
-/* Who asks. ERR_UNAUTHORIZED says what is wrong and how to get a credential. */
-int door_identify(const struct auth *auth, struct tokens *tokens,
-                  const struct http_request *request, int64_t now_us, struct identity *who,
-                  struct err *err);
+/* Who asks; a principal made for this request is in the arena. A bearer credential names the
+ * principal whatever else came with it, then the header of a proxy, then the client certificate;
+ * rights are never added up. ERR_UNAUTHORIZED says what is wrong and how to get a credential,
+ * ERR_FORBIDDEN that it is good and allows nothing here. */
+int door_identify(const struct ways_in *ways, const struct http_request *request, int64_t now_us,
+                  struct arena *arena, struct identity *who, struct err *err);
 
 #endif

@@ -61,7 +61,7 @@ static void end_waiting(struct token_watch *watch)
     int64_t now_us = token_clock_us(watch->server);
 
     for (struct api_call *call = watch->server->waiting; call; call = call->next_waiting)
-        if (call->credential.token && has_ended(call, now_us)) {
+        if (has_ended(call, now_us)) {
             call->credential.ended = true;
             call_forget(call);
         }
@@ -303,6 +303,11 @@ struct token_watch *token_watch_open(struct server *server, struct tokens *token
         return watch;
     token_watch_free(watch);
     return NULL;
+}
+
+void token_watch_begin(struct token_watch *watch)
+{
+    loop_timer_set(watch->timer, 0);
 }
 
 void token_watch_stop(struct token_watch *watch)

@@ -12,6 +12,8 @@ struct token_watch;
 /* The table is filled when this returns. */
 struct token_watch *token_watch_open(struct server *server, struct tokens *tokens,
                                      struct err *err);
+/* Looks at what waits also while there are no tokens: other credentials end, too. */
+void token_watch_begin(struct token_watch *watch);
 void token_watch_stop(struct token_watch *watch); /* writes the last uses */
 /* When the engine's thread has ended. */
 void token_watch_free(struct token_watch *watch);

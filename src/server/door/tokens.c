@@ -173,13 +173,11 @@ static int compare(struct tokens *tokens, struct token_entry *entry, struct str 
 const char *token_ended(const struct token_entry *entry, const struct principal *principal,
                         int64_t now_us)
 {
-    if (!entry)
-        return NULL;
-    if (entry->row.revoked_at_us)
+    if (entry && entry->row.revoked_at_us)
         return "revoked";
-    if (!principal->expires_at_us || principal->expires_at_us > now_us)
+    if (!principal || !principal->expires_at_us || principal->expires_at_us > now_us)
         return NULL;
-    return principal->expires_at_us == entry->row.expires_at_us ? "expired" : "rotated";
+    return !entry || principal->expires_at_us == entry->row.expires_at_us ? "expired" : "rotated";
 }
 
 int token_refuse_ended(const char *ended, struct err *err)

@@ -55,7 +55,8 @@ int tokens_take(struct token_entry *entry, int64_t boot_us, int64_t *wait_s, str
 void token_hold(struct token_entry *entry);
 void token_let_go(struct token_entry *entry); /* NULL is fine */
 
-/* Why a request with this principal may not continue: NULL, "revoked", "rotated" or "expired". */
+/* Why a request with this principal may not continue: NULL, "revoked", "rotated" or "expired".
+ * entry is NULL for principals of other ways in. */
 const char *token_ended(const struct token_entry *entry, const struct principal *principal,
                         int64_t now_us);
 int token_refuse_ended(const char *ended, struct err *err); /* ERR_UNAUTHORIZED that says so */

@@ -237,6 +237,28 @@ static void write_process(struct buf *out, const struct server *server,
     }
 }
 
+static void write_jwts(struct buf *out, const struct server *server)
+{
+    struct door_jwt_counts counts;
+    double age_s;
+
+    if (!door_jwt_is_on(server->door->jwt))
+        return;
+    door_jwt_counts(server->door->jwt, &counts);
+    age_s = counts.keys.loaded_us ? (double)(clock_boot_us() - counts.keys.loaded_us) / 1e6 : -1;
+    metrics_one(out, "jwks_keys", "gauge", "Public keys of the JWT issuer that are in force.",
+                counts.keys.keys);
+    metrics_one_decimal(out, "jwks_age_seconds", "gauge", "Time since these keys were last read or "
+                        "fetched; -1 = never.", age_s);
+    metrics_one(out, "jwks_fetches_total", "counter", "Tries to read or fetch them.",
+                counts.keys.fetches);
+    metrics_one(out, "jwks_failures_total", "counter", "Of these, those that failed.",
+                counts.keys.failures);
+    metrics_one(out, "jwts_verified_total", "counter", "JWTs whose signature was right.",
+                counts.verified);
+    metrics_one(out, "jwts_known", "gauge", "JWTs that need not be verified again.", counts.known);
+}
+
 static void write_spans(struct buf *out, const struct server *server)
 {
     struct span_export_counts counts;
@@ -279,6 +301,7 @@ static int counted(struct api_call *call)
     write_counters(&call->out, &request->stats);
     metrics_write_measures(call);
     write_requests(&call->out, call->server);
+    write_jwts(&call->out, call->server);
     write_spans(&call->out, call->server);
     return call_reply_text(call, 200, METRICS_TYPE);
 }

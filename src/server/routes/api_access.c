@@ -26,6 +26,7 @@ int api_whoami(struct api_call *call)
     buf_byte(out, '{');
     json_write_member_string(out, "principal", buf_view(&label));
     json_write_member_string(out, "kind", str_of(principal_kind_word(principal->kind)));
+    json_write_member_string(out, "name", principal->name);
     json_write_member_string(out, "token_id", principal->id);
     json_write_member_string(out, "namespace", principal->namespace_name);
     json_write_key(out, "scopes");

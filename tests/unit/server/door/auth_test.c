@@ -17,9 +17,11 @@ static int check(const char *address, const char *token, const char *host, const
                                 .access.hosts_count = 2};
     struct http_request request = {.path = str_of(path), .host = str_of(host),
                                    .headers = str_of(headers)};
-    struct identity who;
     struct tokens tokens;
     struct auth auth;
+    const struct ways_in ways = {.auth = &auth, .tokens = &tokens};
+    ARENA_AUTO struct arena arena = ARENA_INIT(0);
+    struct identity who;
     struct err err = {0};
     int rc;
 
@@ -27,7 +29,7 @@ static int check(const char *address, const char *token, const char *host, const
     assert_int_equal(tokens_init(&tokens, &err), 0);
     rc = auth_check(&auth, &request, &err);
     if (rc == 0)
-        rc = door_identify(&auth, &tokens, &request, 1, &who, &err);
+        rc = door_identify(&ways, &request, 1, &arena, &who, &err);
     tokens_deinit(&tokens);
     return rc;
 }

@@ -212,14 +212,16 @@ static const char *kind_of(struct fixture *fx, const char *address, const char *
                                 .access.required = required};
     char headers[256];
     struct http_request request = {.path = STR("/v1/tasks"), .host = STR("127.0.0.1:7070")};
+    ARENA_AUTO struct arena arena = ARENA_INIT(0);
     struct identity who;
     struct auth auth;
+    const struct ways_in ways = {.auth = &auth, .tokens = &fx->tokens};
 
     snprintf(headers, sizeof headers, "%s%s%s", bearer ? "Authorization: Bearer " : "",
              bearer ? bearer : "", bearer ? "\r\n" : "");
     request.headers = str_of(headers);
     assert_int_equal(auth_init(&auth, address, &settings, &fx->err), 0);
-    if (door_identify(&auth, &fx->tokens, &request, NOW, &who, &fx->err) < 0)
+    if (door_identify(&ways, &request, NOW, &arena, &who, &fx->err) < 0)
         return "refused";
     return principal_kind_word(who.principal->kind);
 }
