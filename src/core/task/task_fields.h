@@ -21,7 +21,13 @@
  *   ALIAS      the second name of a field of the spec
  * Arguments: name, path in struct task, kind (BODY: a text that may be long), flags, the value
  * stored as NULL, words (x: x_word and x_parse; or `no`), how it is shown, how it is set. Rows
- * stand in the order in which a task is shown.
+ * stand in the order in which a task is shown:
+ *   SHOW         as its kind says; SHOW_NOT: not at all
+ *   SHOW_JSON    the text is JSON; null where there is none
+ *   SHOW_OBJECT  the same, but {}; SHOW_LIST: the same, but []
+ *   SHOW_DATA    where it was loaded
+ *   SHOW_RUN_AT  the time asked for, or else the one the task got by a delay
+ *   SHOW_TRACE   a claim shows the context of the attempt instead
  *
  * Plain fields are set by ASK_TEXT, ASK_COUNT or ASK_MS (arguments: name, path in struct
  * task_input, bounds, flag of `perdura enqueue`, its help); struct pd_task_spec has a member of the
@@ -214,28 +220,5 @@ static inline struct str *task_edit_text(struct task_about *about, size_t edit)
 }
 
 #define TASK_NOT_OPENED INT64_MIN /* of row.opened: the first event is a row of its own */
-
-enum task_show {
-    SHOW_NOT,
-    SHOW,        /* as its kind says */
-    SHOW_JSON,   /* the text is JSON; null where there is none */
-    SHOW_OBJECT, /* the same, but {} */
-    SHOW_LIST,   /* the same, but [] */
-    SHOW_DATA,   /* where it was loaded */
-    SHOW_RUN_AT, /* the time asked for, or else the one the task got by a delay */
-    SHOW_TRACE,  /* a claim shows the context of the attempt instead */
-};
-
-/* A row as answers see it. */
-#define TASK_KEY_BYTES 28
-struct task_field {
-    struct field field;
-    char key[TASK_KEY_BYTES]; /* ,"name": */
-    uint8_t key_len;
-    uint8_t show;
-    bool of_spec; /* loads may leave it out */
-};
-extern const struct task_field task_fields[];
-extern const uint32_t task_fields_count;
 
 #endif
