@@ -9,8 +9,8 @@
 
 #define TASK_BYTES 2560 /* a task without its texts and JSON values */
 
-/* Copying a literal is a few moves where it is inlined, which compilers leave in a function as long as
- * that of a task. */
+/* Copying a literal is a few moves where it is inlined; in a function as long as that of a task
+ * compilers would call it instead. */
 __attribute__((always_inline)) static inline void put(struct buf *out, const char *text, size_t len)
 {
     if (out->failed || len > out->cap - out->len) {
