@@ -9,7 +9,9 @@
 
 #define TASK_BYTES 2560 /* a task without its texts and JSON values */
 
-static inline void put(struct buf *out, const char *text, size_t len)
+/* Copying a literal is a few moves where it is inlined; in a function as long as that of a task
+ * compilers would call it instead. */
+__attribute__((always_inline)) static inline void put(struct buf *out, const char *text, size_t len)
 {
     if (out->failed || len > out->cap - out->len) {
         buf_append(out, text, len);
@@ -108,95 +110,62 @@ static void put_status(struct buf *out, enum status status)
 #define ID(out, key, value) (PUT(out, ",\"" key "\":"), put_id_or_null(out, value))
 #define WORD(out, key, value) (PUT(out, ",\"" key "\":"), put_word(out, value))
 
-/* All of the field's bytes, as their number is known; what is behind them is written over. */
-static inline void put_member(struct buf *out, const struct task_field *field)
-{
-    if (out->failed || TASK_KEY_BYTES > out->cap - out->len) {
-        buf_append(out, field->key, field->key_len);
-        return;
+/* Every kind: the value as it is. */
+#define PUT_INT(value, words) buf_int(out, value)
+#define PUT_TIME(value, words) put_time(out, value)
+#define PUT_BOOL(value, words) put_bool(out, value)
+#define PUT_UUID(value, words) put_id_or_null(out, &(value))
+#define PUT_TEXT(value, words) put_text(out, value)
+#define PUT_BODY PUT_TEXT
+#define PUT_WORD(value, words) put_##words(out, value)
+#define put_unique_until(out, value) put_word(out, unique_until_word(value))
+#define put_on_unsatisfied(out, value) put_word(out, on_unsatisfied_word(value))
+#define put_retry_policy(out, value) put_word(out, retry_policy_word(value))
+
+/* Every way to show a field. A load may leave out what is of the spec. */
+#define FIELD_SHOW(loaded, name, path, kind, words)                                                \
+    if (loaded) {                                                                                  \
+        PUT(out, ",\"" #name "\":");                                                               \
+        PUT_##kind(task->path, words);                                                             \
     }
-    memcpy(out->data + out->len, field->key, TASK_KEY_BYTES);
-    out->len += field->key_len;
-}
+#define FIELD_SHOW_JSON(loaded, name, path, kind, words)                                           \
+    if (loaded)                                                                                    \
+        JSON(out, #name, task->path);
+#define FIELD_SHOW_OBJECT(loaded, name, path, kind, words)                                         \
+    if (loaded)                                                                                    \
+        JSON(out, #name, task->path.data ? task->path : STR("{}"));
+#define FIELD_SHOW_LIST(loaded, name, path, kind, words)                                           \
+    if (loaded)                                                                                    \
+        JSON(out, #name, task->path.data ? task->path : STR("[]"));
+#define FIELD_SHOW_CONTENT(loaded, name, path, kind, words)                                        \
+    if ((loaded) && !redacted)                                                                     \
+        JSON(out, #name, task->path);
+#define FIELD_SHOW_CONTENT_TEXT(loaded, name, path, kind, words)                                   \
+    if ((loaded) && !redacted)                                                                     \
+        TEXT(out, #name, task->path);
+#define FIELD_SHOW_DATA(loaded, name, path, kind, words)                                           \
+    if ((instead.data || task->has_data) && !redacted)                                             \
+        JSON(out, #name, instead.data ? instead : task->path);
+#define FIELD_SHOW_RUN_AT(loaded, name, path, kind, words)                                         \
+    TIME(out, #name, task->path ? task->path : task->scheduled_at_us);
+#define FIELD_SHOW_TRACE(loaded, name, path, kind, words)                                          \
+    if (loaded)                                                                                    \
+        TEXT(out, #name, trace.data ? trace : task->path);
+#define FIELD_SHOW_NOT(loaded, name, path, kind, words)
+#define OF_SPEC(name, path, kind, flags, empty, words, show, ask)                                  \
+    FIELD_##show(task->has_spec, name, path, kind, words)
+#define OF_STATE(name, path, kind, flags, empty, words, show, ask)                                 \
+    FIELD_##show(true, name, path, kind, words)
 
-static void put_value(struct buf *out, const struct field *field, const void *at)
-{
-    switch (field->kind) {
-    case FIELD_INT:
-        buf_int(out, *(const int64_t *)at);
-        break;
-    case FIELD_TIME:
-        put_time(out, *(const int64_t *)at);
-        break;
-    case FIELD_BOOL:
-        put_bool(out, *(const bool *)at);
-        break;
-    case FIELD_UUID:
-        put_id_or_null(out, at);
-        break;
-    case FIELD_WORD:
-        put_word_or_null(out, field->words->word(*(const int *)at));
-        break;
-    default:
-        put_text(out, *(const struct str *)at);
-    }
-}
-
-static void put_field(struct buf *out, const struct task_field *field, const struct task *task,
-                      const struct render_extra *extra)
-{
-    const void *at = (const char *)task + field->field.offset;
-    struct str text = field->field.kind == FIELD_TEXT ? *(const struct str *)at : STR_NONE;
-
-    switch (field->show) {
-    case SHOW_DATA:
-        if (extra && extra->data.data)
-            text = extra->data;
-        break;
-    case SHOW_OBJECT:
-        if (!text.data)
-            text = STR("{}");
-        break;
-    case SHOW_LIST:
-        if (!text.data)
-            text = STR("[]");
-        break;
-    case SHOW_RUN_AT:
-        put_time(out, task->spec.run_at_us ? task->spec.run_at_us : task->scheduled_at_us);
-        return;
-    case SHOW_TRACE:
-        put_text(out, extra && extra->traceparent.data ? extra->traceparent : text);
-        return;
-    case SHOW:
-        put_value(out, &field->field, at);
-        return;
-    default:
-        break;
-    }
-    put_json(out, text);
-}
-
-static bool is_loaded(const struct task_field *field, const struct task *task,
-                      const struct render_extra *extra)
-{
-    if (field->show == SHOW_DATA)
-        return task->has_data || (extra && extra->data.data);
-    return !field->of_spec || task->has_spec || field->show == SHOW_RUN_AT;
-}
-
+/* Expanded here, field by field, and not read from a table: answers are made of little else. */
 static void put_fields(struct buf *out, const struct task *task, const struct render_extra *extra)
 {
+    const struct str instead = extra ? extra->data : STR_NONE;
+    const struct str trace = extra ? extra->traceparent : STR_NONE;
+    const bool redacted = extra && extra->redacted;
     size_t start = out->len;
 
-    for (uint32_t i = 0; i < task_fields_count; i++) {
-        const struct task_field *field = &task_fields[i];
-
-        if (field->show == SHOW_NOT || !is_loaded(field, task, extra) ||
-            (field->content && extra && extra->redacted))
-            continue;
-        put_member(out, field);
-        put_field(out, field, task, extra);
-    }
+    TASK_FIELDS(OF_SPEC, OF_SPEC, OF_STATE, OF_STATE, OF_STATE, OF_STATE, OF_STATE, OF_SPEC)
     if (out->len > start)
         out->data[start] = '{'; /* in place of the first comma */
 }

@@ -8,7 +8,6 @@ static bool migration_of(const char *folder, const struct embedded *file,
     const size_t folder_len = strlen(folder);
     const char *name = file->name + folder_len;
     const char *end;
-    uint8_t hash[HASH_BYTES];
     char down[160];
 
     if (strncmp(file->name, folder, folder_len) != 0)
@@ -24,10 +23,17 @@ static bool migration_of(const char *folder, const struct embedded *file,
         *at = *at == '_' ? ' ' : *at;
     snprintf(down, sizeof down, "%s%.*s.down.sql", folder, (int)(end - name), name);
     migration->down = embedded_find(down);
-    migration->checksum[0] = '\0';
-    if (hash_sha256(str_span(file->data, file->len), hash) == 0)
-        hash_hex(hash, sizeof hash, migration->checksum);
     return true;
+}
+
+/* Only of the one that was looked for: hashes of all are most of what a start costs otherwise. */
+static void add_checksum(struct migration *migration)
+{
+    uint8_t hash[HASH_BYTES];
+
+    migration->checksum[0] = '\0';
+    if (hash_sha256(str_span(migration->up->data, migration->up->len), hash) == 0)
+        hash_hex(hash, sizeof hash, migration->checksum);
 }
 
 /* The known migration after (or, with -1, before) the one whose id is given; embedded files may
@@ -46,14 +52,18 @@ bool migration_neighbour(const char *folder, const char *id, int direction,
             *found = one;
         any = true;
     }
+    if (any)
+        add_checksum(found);
     return any;
 }
 
 bool migration_find(const char *folder, struct str id, struct migration *found)
 {
     for (const struct embedded *file = embedded_files; file->name; file++)
-        if (migration_of(folder, file, found) && str_is(id, found->id))
+        if (migration_of(folder, file, found) && str_is(id, found->id)) {
+            add_checksum(found);
             return true;
+        }
     return false;
 }
 

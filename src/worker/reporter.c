@@ -369,8 +369,10 @@ static void absorb(struct reporter *reporter, struct batch *batch)
         batch->entries[batch->count++] = more->entries[taken++];
     }
     more->count -= taken;
-    memmove(more->reports, more->reports + taken, more->count * sizeof *more->reports);
-    memmove(more->entries, more->entries + taken, more->count * sizeof *more->entries);
+    if (taken) { /* a batch that never had a report has no memory for any */
+        memmove(more->reports, more->reports + taken, more->count * sizeof *more->reports);
+        memmove(more->entries, more->entries + taken, more->count * sizeof *more->entries);
+    }
     if (more->count == 0) {
         more->urgent = false;
         arena_reset(&more->arena);

@@ -144,13 +144,18 @@ class Metrics(ApiTest):
     def test_d14_figures_that_were_not_read_are_left_out_and_not_zero(self):
         self.given_work()
         whole = self.expect(200, "GET", "/v1/stats")
-        self.assertEqual((len(whole["executions"]) >= 3, whole["alerts"]), (True, []))
+        self.assertGreaterEqual(len(whole["executions"]), 3)
+        self.assertNotIn("figures_missing", self.alerts_of(whole))
         with contextlib.closing(sqlite3.connect(self.server.store, timeout=60)) as db:
             db.execute("ALTER TABLE execution_hours RENAME TO away")
             without = self.expect(200, "GET", "/v1/stats")
             db.execute("ALTER TABLE away RENAME TO execution_hours")
-        self.assertEqual((without["executions"], [x["code"] for x in without["alerts"]]),
-                         ([], ["figures_missing"]))
+        self.assertEqual(without["executions"], [])
+        self.assertIn("figures_missing", self.alerts_of(without))
+
+    def alerts_of(self, stats):
+        """The dead letter of given_work is one, too, as soon as the server has counted it."""
+        return [alert["code"] for alert in stats["alerts"]]
 
 
 class Shipped(ApiTest):

@@ -309,10 +309,10 @@ class StreamTest(ApiTest):
             else:
                 seen += 1
 
-        for _ in range(60):
-            self.expect(201, "POST", "/v1/tasks", [{"type": "x" * 200}] * 1000)
-            made += 1000
-            for _ in range(400):  # who takes nothing at all for ten seconds is dropped
+        for _ in range(600):  # small steps: a reader that takes nothing for ten seconds is dropped
+            self.expect(201, "POST", "/v1/tasks", [{"type": "x" * 200}] * 100)
+            made += 100
+            for _ in range(40):
                 look()
         self.assertLess(int(self.metric("perdura_process_resident_memory_bytes")), 1 << 30)
         while seen + missed < made:

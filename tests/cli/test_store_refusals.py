@@ -79,6 +79,20 @@ class Damage(ServerTest):
         self.expect(200, "GET", f"/v1/tasks/{other}")
         self.assertEqual(self.request("GET", "/v1/tasks").status, 500)  # lists read it, too
 
+    def test_a_value_of_another_class_is_an_error_in_rows_that_few_tasks_have_too(self):
+        """F-J5: what most tasks do not have is in rows of its own."""
+        asked = self.enqueue("a", stall_after_ms=4000)["id"]
+        noted = self.enqueue("b", note="seen")["id"]
+        other = self.enqueue("c")["id"]
+        self.damaged("UPDATE task_options SET stall_after_ms = 'soon'",
+                     "UPDATE task_details SET note = x'73'")
+        self.server.start()
+        for task, column in (asked, "stall_after_ms"), (noted, "note"):
+            answer = self.request("GET", f"/v1/tasks/{task}")
+            self.assertEqual((answer.status, answer.json["error"]["code"]), (500, "storage_error"))
+            self.assertIn(column, answer.json["error"]["message"])
+        self.expect(200, "GET", f"/v1/tasks/{other}")
+
     def test_very_much_damage_is_told_in_few_lines(self):
         self.expect(201, "POST", "/v1/tasks", [{"type": "a"} for _ in range(500)])
         findings = self.damaged("DELETE FROM task_states")

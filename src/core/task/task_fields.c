@@ -133,19 +133,3 @@ struct task *task_copy(const struct task *task, struct arena *arena)
 const struct task_edit task_edits[] = {TASK_FIELDS_ALL(EDIT){.name = NULL}};
 _Static_assert(sizeof task_edits / sizeof *task_edits <= TASK_EDITS_MAX + 1,
                "raise TASK_EDITS_MAX");
-
-/* ---- answers ---- */
-
-#define SHOWN(name, path, kind, flags, empty, words, how, of)                                      \
-    {.field = COLUMN(name, path, kind, flags, empty, words), .key = ",\"" #name "\":",             \
-     .key_len = sizeof #name + 3, .show = (how) & ~SHOW_CONTENT,           \
-     .of_spec = (of), .content = ((how) & SHOW_CONTENT) != 0},
-#define OF_SPEC(name, path, kind, flags, empty, words, show, ask)                                  \
-    SHOWN(name, path, kind, flags, empty, words, show, true)
-#define OF_STATE(name, path, kind, flags, empty, words, show, ask)                                 \
-    SHOWN(name, path, kind, flags, empty, words, show, false)
-
-const struct task_field task_fields[] = {
-    TASK_FIELDS(OF_SPEC, OF_SPEC, OF_STATE, OF_STATE, OF_STATE, OF_STATE, OF_STATE, OF_SPEC)
-};
-const uint32_t task_fields_count = sizeof task_fields / sizeof task_fields[0];

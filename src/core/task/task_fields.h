@@ -21,7 +21,14 @@
  *   ALIAS      the second name of a field of the spec
  * Arguments: name, path in struct task, kind (BODY: a text that may be long), flags, the value
  * stored as NULL, words (x: x_word and x_parse; or `no`), how it is shown, how it is set. Rows
- * stand in the order in which a task is shown.
+ * stand in the order in which a task is shown:
+ *   SHOW         as its kind says; SHOW_NOT: not at all
+ *   SHOW_JSON    the text is JSON; null where there is none
+ *   SHOW_OBJECT  the same, but {}; SHOW_LIST: the same, but []
+ *   SHOW_CONTENT SHOW_JSON for those who may see payloads; SHOW_CONTENT_TEXT: a text for them
+ *   SHOW_DATA    the same, where it was loaded
+ *   SHOW_RUN_AT  the time asked for, or else the one the task got by a delay
+ *   SHOW_TRACE   a claim shows the context of the attempt instead
  *
  * Plain fields are set by ASK_TEXT, ASK_COUNT or ASK_MS (arguments: name, path in struct
  * task_input, bounds, flag of `perdura enqueue`, its help); struct pd_task_spec has a member of the
@@ -42,9 +49,9 @@
     STATE(state, state, TEXT, FIELD_ALWAYS, 0, no, SHOW, ASK_NOT)                                  \
     STATE(progress, progress, INT, FIELD_FILLED, 0, no, SHOW, ASK_NOT)                             \
     STATE(priority, priority, INT, FIELD_FILLED, 0, no, SHOW, ASK_NOT)                             \
-    SPEC(payload, spec.payload, BODY, FIELD_LONG, 0, no, SHOW_JSON | SHOW_CONTENT, ASK_NOT)        \
+    SPEC(payload, spec.payload, BODY, FIELD_LONG, 0, no, SHOW_CONTENT, ASK_NOT)                    \
     SPEC(payload_sum, row.payload_sum, INT, FIELD_EMPTY | FIELD_UNREAD, 0, no, SHOW_NOT, ASK_NOT)  \
-    ELSEWHERE(data, data, BODY, FIELD_LONG, 0, no, SHOW_DATA | SHOW_CONTENT, ASK_NOT)              \
+    ELSEWHERE(data, data, BODY, FIELD_LONG, 0, no, SHOW_DATA, ASK_NOT)                             \
     DETAIL(metadata, about.metadata, TEXT, 0, 0, no, SHOW_OBJECT, ASK_NOT)                         \
     DETAIL(note, about.note, TEXT, 0, 0, no, SHOW,                                                 \
            ASK_EDIT(note, about.note, BOUND_EDIT_BYTES, "note", "TEXT", "a remark for people"))    \
@@ -146,7 +153,7 @@
     SHARED(has_dependencies, waits.has_dependencies, BOOL, FIELD_EMPTY, 0, no, SHOW_NOT,           \
            ASK_NOT)                                                                                \
     SHARED(has_dependents, waits.has_dependents, BOOL, FIELD_EMPTY, 0, no, SHOW_NOT, ASK_NOT)      \
-    DETAIL(checkpoint_data, resume.checkpoint, TEXT, 0, 0, no, SHOW_JSON | SHOW_CONTENT, ASK_NOT)  \
+    DETAIL(checkpoint_data, resume.checkpoint, TEXT, 0, 0, no, SHOW_CONTENT, ASK_NOT)              \
     DETAIL(resumed_from, resume.from, TEXT, 0, 0, no, SHOW, ASK_NOT)                               \
     OPTION(recovery_priority, spec.recovery_priority, INT, FIELD_EMPTY, 0, no, SHOW, ASK_NOT)      \
     OPTION(auto_recovery_enabled, spec.auto_recovery, BOOL, FIELD_EMPTY, 1, no, SHOW, ASK_NOT)     \
@@ -154,11 +161,11 @@
     OPTION(stall_after_ms, spec.stall_after_ms, INT, FIELD_EMPTY, 0, no, SHOW,                     \
            ASK_MS(stall_after_ms, spec.stall_after_ms, 0, 0, "stall-after",                        \
                   "a handler silent this long counts as lost, and its task is recovered"))         \
-    DETAIL(recovery_metadata, resume.metadata, TEXT, 0, 0, no, SHOW_JSON | SHOW_CONTENT, ASK_NOT)  \
+    DETAIL(recovery_metadata, resume.metadata, TEXT, 0, 0, no, SHOW_CONTENT, ASK_NOT)              \
     STATE(completed_at, completed_at_us, TIME, 0, 0, no, SHOW, ASK_NOT)                            \
-    DETAIL(error, fault.error, TEXT, 0, 0, no, SHOW | SHOW_CONTENT, ASK_NOT)                       \
-    DETAIL(last_error, fault.last, TEXT, 0, 0, no, SHOW | SHOW_CONTENT, ASK_NOT)                   \
-    DETAIL(error_details, fault.details, TEXT, 0, 0, no, SHOW_JSON | SHOW_CONTENT, ASK_NOT)        \
+    DETAIL(error, fault.error, TEXT, 0, 0, no, SHOW_CONTENT_TEXT, ASK_NOT)                         \
+    DETAIL(last_error, fault.last, TEXT, 0, 0, no, SHOW_CONTENT_TEXT, ASK_NOT)                     \
+    DETAIL(error_details, fault.details, TEXT, 0, 0, no, SHOW_CONTENT, ASK_NOT)                    \
     OPTION(callback_url, spec.callback_url, TEXT, 0, 0, no, SHOW, ASK_NOT)                         \
     OPTION(on_unsatisfied, spec.on_unsatisfied, WORD, FIELD_EMPTY, UNSATISFIED_CANCEL,             \
            on_unsatisfied, SHOW, ASK_NOT)
@@ -215,30 +222,5 @@ static inline struct str *task_edit_text(struct task_about *about, size_t edit)
 }
 
 #define TASK_NOT_OPENED INT64_MIN /* of row.opened: the first event is a row of its own */
-
-enum task_show {
-    SHOW_NOT,
-    SHOW,        /* as its kind says */
-    SHOW_JSON,   /* the text is JSON; null where there is none */
-    SHOW_OBJECT, /* the same, but {} */
-    SHOW_LIST,   /* the same, but [] */
-    SHOW_DATA,   /* where it was loaded */
-    SHOW_RUN_AT, /* the time asked for, or else the one the task got by a delay */
-    SHOW_TRACE,  /* a claim shows the context of the attempt instead */
-    SHOW_CONTENT = 64 /* together with one of these: only for those who may see payloads */
-};
-
-/* A row as answers see it. */
-#define TASK_KEY_BYTES 28
-struct task_field {
-    struct field field;
-    char key[TASK_KEY_BYTES]; /* ,"name": */
-    uint8_t key_len;
-    uint8_t show;
-    bool of_spec; /* loads may leave it out */
-    bool content; /* left out of redacted answers */
-};
-extern const struct task_field task_fields[];
-extern const uint32_t task_fields_count;
 
 #endif

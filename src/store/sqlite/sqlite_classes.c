@@ -1,13 +1,19 @@
 #include "store/sqlite/sqlite_classes.h"
 
+#include "store/sqlite/sqlite_row.h"
+
 #include <stdint.h>
 #include <stdlib.h>
+#include <string.h>
 #include <strings.h>
 
 struct statement_classes {
     sqlite3_stmt *stmt;
     int count;
-    uint8_t columns[]; /* SQLITE_INTEGER …; 0 = any */
+    struct {
+        uint8_t class;  /* SQLITE_INTEGER …; 0 = any */
+        uint8_t behind; /* so many columns are NULL where this one is */
+    } columns[];
 };
 
 /* 0 for computed columns, and for REAL, which also accepts whole numbers. */
@@ -24,6 +30,30 @@ static uint8_t class_of(const char *declared)
     return 0;
 }
 
+static bool follow(sqlite3_stmt *stmt, int at, const struct field *fields, uint32_t count)
+{
+    for (uint32_t i = 0; i < count; i++) {
+        const char *name = sqlite3_column_name(stmt, at + 1 + (int)i); /* NULL behind the last */
+
+        if (!name || strcmp(name, fields[i].name) != 0)
+            return false;
+    }
+    return true;
+}
+
+/* The key of a rare row stands before the columns of that row. Most tasks have none: then the join
+ * brings only NULL, and half of the columns of a task need no look. */
+static uint8_t columns_behind(sqlite3_stmt *stmt, int at)
+{
+    const char *name = sqlite3_column_name(stmt, at);
+
+    if (name && strcmp(name, "details") == 0 && follow(stmt, at, SQLITE_DETAILS))
+        return TASK_STATES_DETAILS;
+    if (name && strcmp(name, "options") == 0 && follow(stmt, at, SQLITE_OPTIONS))
+        return TASK_SPECS_OPTIONS;
+    return 0;
+}
+
 static size_t slot_of(const sqlite3_stmt *stmt)
 {
     return (size_t)((uintptr_t)stmt >> 4) * 2654435761u % CLASSES_SLOTS;
@@ -32,7 +62,7 @@ static size_t slot_of(const sqlite3_stmt *stmt)
 static struct statement_classes *classes_new(sqlite3_stmt *stmt, bool judges, struct err *err)
 {
     int count = judges ? 0 : sqlite3_column_count(stmt);
-    struct statement_classes *made = malloc(sizeof *made + (size_t)count);
+    struct statement_classes *made = malloc(sizeof *made + (size_t)count * sizeof *made->columns);
 
     if (!made) {
         err_set(err, ERR_MEMORY, "out of memory for a statement");
@@ -40,8 +70,10 @@ static struct statement_classes *classes_new(sqlite3_stmt *stmt, bool judges, st
     }
     made->stmt = stmt;
     made->count = count;
-    for (int i = 0; i < count; i++)
-        made->columns[i] = class_of(sqlite3_column_decltype(stmt, i));
+    for (int i = 0; i < count; i++) {
+        made->columns[i].class = class_of(sqlite3_column_decltype(stmt, i));
+        made->columns[i].behind = columns_behind(stmt, i);
+    }
     return made;
 }
 
@@ -89,9 +121,12 @@ int classes_check(struct sqlite_classes *classes, sqlite3_stmt *stmt, struct err
     if (!found)
         return -(int)err->code;
     for (int i = 0; i < found->count; i++) {
-        int class = found->columns[i] ? sqlite3_column_type(stmt, i) : SQLITE_NULL;
+        int wanted = found->columns[i].class;
+        int class = wanted ? sqlite3_column_type(stmt, i) : SQLITE_NULL;
 
-        if (class != SQLITE_NULL && class != found->columns[i])
+        if (class == SQLITE_NULL && wanted)
+            i += found->columns[i].behind;
+        else if (class != SQLITE_NULL && class != wanted)
             return err_set(err, ERR_STORAGE_READ, "a value of the store is not of the class of its "
                            "column (%.60s, which is %s); run 'perdura verify' and look who writes "
                            "to the store", sqlite3_column_name(stmt, i),
