@@ -325,6 +325,35 @@ static void a_retry_may_ignore_dependencies(void **state)
     fx_verify(fx);
 }
 
+static struct enqueue_request *enqueue_behind(struct fixture *fx, struct uuid parent)
+{
+    struct str json = arena_format(&fx->arena, "{\"type\":\"d\",\"depends_on\":[\"%s\"]}",
+                                   id_text(fx, parent));
+    struct enqueue_request *request = enqueue_prepare(fx, &fx->arena, json);
+
+    assert_int_equal(engine_call(fx->engine, &request->base), 0);
+    return request;
+}
+
+/* A6: the answer is written by another thread, when the batch that decided is gone. */
+static void an_answer_still_names_the_culprit_after_later_batches(void **state)
+{
+    struct fixture *fx = *state;
+    struct uuid bad = enqueue(fx, "{\"type\":\"t\"}");
+    struct uuid other = enqueue(fx, "{\"type\":\"t\"}");
+    const char *named = arena_cstr(&fx->arena, arena_format(&fx->arena,
+        "dependency_unsatisfied: task %s ended as cancelled", id_text(fx, bad)));
+    struct enqueue_request *request;
+
+    assert_int_equal(control(fx, bad, CONTROL_CANCEL), ERR_NONE);
+    assert_int_equal(control(fx, other, CONTROL_CANCEL), ERR_NONE);
+    request = enqueue_behind(fx, bad);
+    for (int i = 0; i < 10; i++)
+        enqueue_behind(fx, other);
+    assert_true(str_is(request->tasks[0]->fault.error, named));
+    fx_verify(fx);
+}
+
 /* A6: error, details and event say whose fault it was. */
 static void the_culprit_is_named(void **state)
 {
@@ -500,6 +529,7 @@ int main(void)
         QUEUE_TEST(a_retried_task_waits_for_parents_that_are_open),
         QUEUE_TEST(a_retry_may_ignore_dependencies),
         QUEUE_TEST(the_culprit_is_named),
+        QUEUE_TEST(an_answer_still_names_the_culprit_after_later_batches),
         QUEUE_TEST(ends_of_one_commit_are_told_once),
         QUEUE_TEST(a_parent_that_ends_in_the_commit_of_the_enqueue_counts_once),
         QUEUE_TEST(a_failed_dependency_is_decided_when_the_paused_dependent_resumes),

@@ -450,6 +450,15 @@ static int forked_begin(struct batch *batch, struct task *task, const struct che
     return batch_owe(batch, task, err);
 }
 
+/* What it says of its parent is in the answer, too, which comes when the batch is gone. */
+static int end_unsatisfied(struct plan *plan, struct task *task, enum status to)
+{
+    TRY(unsatisfied_end(plan->batch, task, to, &plan->culprit, plan->err));
+    task->fault.error = arena_str(plan->arena, task->fault.error);
+    task->fault.details = arena_str(plan->arena, task->fault.details);
+    return plan->arena->failed ? err_no_memory(plan->err) : 0;
+}
+
 /* Of the first event, if it has one. */
 static struct str opening_detail(const struct plan *plan, uint32_t at)
 {
@@ -501,7 +510,7 @@ static int add_task(struct plan *plan, uint32_t at)
     to = outcome_unsatisfied(task->spec.on_unsatisfied);
     if (to == STATUS_PENDING)
         return batch_let_go_on(batch, task, plan->err);
-    return unsatisfied_end(batch, task, to, &plan->culprit, plan->err);
+    return end_unsatisfied(plan, task, to);
 }
 
 int enqueue_check(struct batch *batch, struct task_input *input, struct err *err)
