@@ -120,14 +120,14 @@ static void a_task_that_comes_due_looks_at_its_window(void **state)
 {
     struct fixture *fx = *state;
     struct uuid category = category_with(fx, false, "UTC", 0);
-    struct uuid id = enqueue(fx, "{\"type\":\"t\",\"category\":\"c\",\"delay_ms\":100}");
+    struct uuid id = enqueue(fx, "{\"type\":\"t\",\"category\":\"c\",\"delay_ms\":1500}");
 
     assert_false(str_is(get(fx, id)->state, "Waiting for its window"));
     wait_until(str_is(get(fx, id)->state, "Waiting for its window"));
     assert_waits(fx, id);
     assert_string_equal(story_of(fx, id), "delayed delayed");
     set_window(fx, category, true);
-    id = enqueue(fx, "{\"type\":\"t\",\"category\":\"c\",\"delay_ms\":100}");
+    id = enqueue(fx, "{\"type\":\"t\",\"category\":\"c\",\"delay_ms\":1500}");
     wait_status(fx, id, STATUS_PENDING);
 }
 

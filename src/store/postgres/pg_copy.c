@@ -322,7 +322,7 @@ static void put_value(struct pg_params *params, const struct copy_column *column
         memset(&id, 0, sizeof id);
         memcpy(id.bytes, value->bytes.data,
                value->bytes.len < sizeof id.bytes ? value->bytes.len : sizeof id.bytes);
-        array_uuid(params, &id);
+        array_any_uuid(params, &id);
         break;
     default:
         array_text(params, value->bytes);

@@ -188,10 +188,14 @@ void array_text(struct pg_params *params, struct str text)
 
 void array_uuid(struct pg_params *params, const struct uuid *id)
 {
-    if (uuid_is_nil(id)) {
+    if (uuid_is_nil(id))
         array_null(params);
-        return;
-    }
+    else
+        array_any_uuid(params, id);
+}
+
+void array_any_uuid(struct pg_params *params, const struct uuid *id)
+{
     put_int32(&params->bytes, 16);
     buf_append(&params->bytes, id->bytes, 16);
     params->elements++;

@@ -51,7 +51,8 @@ void array_int(struct pg_params *params, int64_t value);
 void array_bool(struct pg_params *params, bool value);
 void array_time(struct pg_params *params, int64_t us);
 void array_text(struct pg_params *params, struct str text);
-void array_uuid(struct pg_params *params, const struct uuid *id);
+void array_uuid(struct pg_params *params, const struct uuid *id); /* nil = NULL */
+void array_any_uuid(struct pg_params *params, const struct uuid *id); /* nil is itself */
 void array_end(struct pg_params *params);
 
 #endif

@@ -1,3 +1,3 @@
--- Data lost: the audit trail
+-- Data lost: the audit trail, which verify then misses
 
 DROP TABLE audit_log;
