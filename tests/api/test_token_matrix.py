@@ -71,6 +71,9 @@ EXPECTED = {
     "any": (
         "GET /v1/whoami", "GET /openapi.json",
     ),
+    "audit:read": (
+        "GET /v1/audit",
+    ),
     "access:write": (
         "POST /v1/tokens", "GET /v1/tokens", "GET /v1/tokens/{id}", "DELETE /v1/tokens/{id}",
         "POST /v1/tokens/{id}:rotate",
