@@ -106,6 +106,28 @@ class Changes(AuditTest):
         self.assertEqual(self.trail(), [])
 
 
+    def test_d18_tokens_that_are_made_rotated_and_revoked_are_told_without_their_secrets(self):
+        made = self.expect(201, "POST", "/v1/tokens", {"name": "deploy", "role": "operator"})
+        self.expect(200, "POST", f"/v1/tokens/{made['id']}:rotate")
+        token = {"Authorization": f"Bearer {made['token']}"}
+        self.assertEqual(self.request("GET", "/v1/stats", headers=token).status, 401)
+        self.expect(204, "DELETE", f"/v1/tokens/{made['id']}")
+        self.assertEqual(self.told("?object_kind=token"), [("token." + word, made["id"]) for word in (
+            "create", "rotate", "revoke")])
+        change = self.trail("?action=token.create")[0]["change"]["after"]
+        self.assertEqual(change["name"], "deploy")
+        self.assertNotIn("hash", change)
+        self.assertNotIn(made["token"][-20:], self.request("GET", "/v1/audit").body.decode())
+
+    def test_d18_a_change_by_a_token_names_it(self):
+        made = self.expect(201, "POST", "/v1/tokens", {"name": "deploy", "role": "operator"})
+        token = {"Authorization": f"Bearer {made['token']}"}
+        self.assertEqual(self.request("POST", "/v1/queues/a:pause", headers=token).status, 200)
+        entry = self.trail("?action=queue.pause")[0]
+        self.assertEqual((entry["principal"], entry["token_id"]), ("token:deploy", made["id"]))
+        self.assertEqual(self.request("GET", "/v1/audit", headers=token).status, 403)
+
+
 class Lists(AuditTest):
     def test_d18_filters_and_pages(self):
         for name in ("a", "b", "c"):

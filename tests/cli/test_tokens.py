@@ -30,13 +30,14 @@ class Tokens(FolderTest):
 
     def test_an_answer_names_what_is_wrong_with_the_header(self):
         how = "send 'Authorization: Bearer TOKEN'"
-        self.assertEqual(self.message(), "the request has no token; send the server's as "
-                                         "'Authorization: Bearer TOKEN'")
+        missing = self.message()
+        self.assertIn("the request has no token; send one as 'Authorization: Bearer TOKEN'", missing)
+        self.assertIn("perdura token create", missing)
         for header in (SECRET, "Basic " + SECRET):
             self.assertEqual(self.message(Authorization=header), "the Authorization header does "
                              f"not begin with 'Bearer '; {how}")
-        self.assertEqual(self.message(Authorization="Bearer " + OTHER), "the token is wrong; send "
-                         "the one the server was started with")
+        self.assertIn("the token is wrong; send the one the server was started with, or one that "
+                      "`perdura token create` made", self.message(Authorization="Bearer " + OTHER))
 
     def test_every_client_says_what_is_missing_and_how_to_give_it(self):
         handlers = self.write("w.yaml", 'handlers:\n  - {type: a, command: ["true"]}\n')
@@ -115,7 +116,8 @@ class Tokens(FolderTest):
 
     def test_beyond_loopback_both_ways_to_give_a_token_are_named(self):
         for variables in ({}, {"PERDURA_TOKEN": "short"}):
-            said = self.refused(2, "serve", "--listen", "0.0.0.0:0", **variables)
+            said = self.refused(2, "serve", "--listen", "0.0.0.0:0", "--store", "new.db",
+                                **variables)
             self.assertIn("PERDURA_TOKEN", said)
             self.assertIn("token_file", said)
 

@@ -1,4 +1,5 @@
 """`perdura worker --server`: a worker apart from its server."""
+import json
 import os
 import pathlib
 import re
@@ -224,8 +225,11 @@ class ByCategory(WorkerTest):
                    for name in ("reports", "analytics", "reports")}
         self.enqueue("hello")
         self.server.stop()
+        listed = json.loads(self.perdura("migrate", "status", "--json", "--store", self.server.store).stdout)
+        lanes = next(item["number"] for item in listed["items"] if item["name"] == "lanes by category")
         for _ in range(2):
-            self.perdura("migrate", "down", "--store", self.server.store)
+            self.perdura("migrate", "down", "--lose-data", "--to", str(lanes - 1), "--store",
+                         self.server.store)
             self.perdura("migrate", "up", "--store", self.server.store)
             self.perdura("verify", "--store", self.server.store)
         self.server.start()

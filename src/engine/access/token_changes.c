@@ -4,9 +4,11 @@
 #include "engine/access/token_changes.h"
 
 #include "core/bounds.h"
+#include "engine/audit/trail.h"
 #include "engine/batch.h"
 #include "engine/chores.h"
 #include "engine/engine_state.h"
+#include "store/difference.h"
 #include "store/token_store.h"
 
 #define LOOK_US (500 * CLOCK_MS_US)
@@ -219,6 +221,23 @@ static int follow(struct batch *batch, struct access_request *request)
     return 0;
 }
 
+/* For the audit trail, which does not record who looked. */
+static int note(struct batch *batch, struct access_request *request)
+{
+    static const char *const actions[] = {[ACCESS_CREATE] = "token.create",
+                                          [ACCESS_REVOKE] = "token.revoke",
+                                          [ACCESS_ROTATE] = "token.rotate",
+                                          [ACCESS_FOLLOW] = NULL};
+    struct str change = STR_NONE;
+
+    if (!actions[request->op] || !request->base.caller)
+        return 0;
+    if (request->op == ACCESS_CREATE)
+        change = store_difference(&token_table, NULL, &request->token, &batch->arena);
+    return trail_note(batch, &request->base, actions[request->op], "token", request->token.id,
+                      change, &request->base.err);
+}
+
 int access_apply(struct batch *batch, struct request *base)
 {
     static int (*const by_op[])(struct batch *batch, struct access_request *request) = {
@@ -227,7 +246,8 @@ int access_apply(struct batch *batch, struct request *base)
         [ACCESS_FOLLOW] = follow};
     struct access_request *request = (struct access_request *)base;
 
-    return by_op[request->op](batch, request);
+    TRY(by_op[request->op](batch, request));
+    return note(batch, request);
 }
 
 /* ---- other nodes ---- */

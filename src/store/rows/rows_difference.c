@@ -8,10 +8,13 @@
 #include "store/rows/rows_registry.h"
 #include "store/rows/type_limits.h"
 
-/* Fields that change with every write, and what identifies the object anyway. */
+/* Fields that change with every write, what identifies the object anyway, and what is made of
+ * secrets. */
 static bool is_noise(const char *name)
 {
-    return strcmp(name, "id") == 0 || strcmp(name, "updated_at") == 0 ||
+    return strcmp(name, "hash") == 0 || strncmp(name, "former_", 7) == 0 ||
+           strcmp(name, "generation") == 0 ||
+           strcmp(name, "id") == 0 || strcmp(name, "updated_at") == 0 ||
            strcmp(name, "namespace") == 0 || strncmp(name, "last_", 5) == 0;
 }
 
