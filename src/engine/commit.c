@@ -166,6 +166,7 @@ static int refresh(struct engine *engine, struct err *err)
     if (engine->store->shared)
         TRY(engine_read_lease_base(engine, err));
     engine->nodes.reconnects = engine->store->reconnects;
+    engine->heads.trail.head.seq = 0; /* a promoted standby may lack its last entries */
     if (!is_main(engine))
         return 0;
     workers_grant_grace(engine, engine->batch.now_us); /* a worker could not renew (F-E7) */
