@@ -30,6 +30,7 @@
 #include "engine/tasks/enqueue.h"
 #include "engine/tasks/explain.h"
 #include "engine/tasks/reports.h"
+#include "engine/history/keys.h"
 #include "engine/tasks/wake.h"
 #include "engine/writers.h"
 
@@ -72,6 +73,7 @@ static const struct request_row {
     [REQUEST_RECOVERY_WORK] = {"recovery_work", recovery_work, false},
     [REQUEST_WHY] = {"why", explain_apply, false},
     [REQUEST_CONFIGURE] = {"configure", configure_apply, false},
+    [REQUEST_KEYS] = {"keys", keys_apply, false},
 };
 
 static int apply(struct batch *batch, struct request *request)

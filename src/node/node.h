@@ -107,6 +107,9 @@ struct verify_report {
 int node_verify(const struct settings *settings, const struct verify_request *request,
                 struct arena *arena, struct verify_report *report, struct err *err);
 
+/* A key-encryption key in a new file that only its owner can read. */
+int node_key_write(const char *path, struct err *err);
+
 /* backup: a consistent copy of the store in file, which must not exist yet. */
 int node_backup(const struct settings *settings, struct str file, int64_t *bytes, struct err *err);
 

@@ -50,6 +50,9 @@ int api_backup(struct api_call *call);
 int api_backup_place(struct api_call *call);
 /* api_access.c */
 int api_whoami(struct api_call *call);
+/* api_keys.c */
+int api_keys(struct api_call *call); /* lists them, or what enum keys_op of the route says */
+int api_keys_destroy(struct api_call *call);
 /* api_dashboard.c */
 int api_index(struct api_call *call);
 int api_asset(struct api_call *call);

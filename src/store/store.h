@@ -34,6 +34,8 @@ struct log_cuts;
 struct log_mac;
 struct recovery_verbs;
 struct measure_verbs;
+struct sealed;
+struct keyring;
 
 enum { /* parts of a task that loads may leave out */
     LOAD_STATE = 0,
@@ -113,6 +115,7 @@ struct outbox_message {
     struct str body;
     int64_t attempts;
     struct str last_error;
+    bool locked;        /* its body was encrypted and cannot be opened; out */
     int64_t next_at_us; /* 0 = given up */
     int64_t expires_at_us;
     int64_t created_at_us;
@@ -481,6 +484,7 @@ struct store {
     struct log_cuts *cuts; /* what is removed of logs is noted here; NULL = nobody asks */
     struct log_checked *log_checked; /* only their lines may go; NULL = nobody checks */
     const char *path; /* the file, where it is one; else NULL */
+    struct sealed *sealed; /* the layer that encrypts (sealed/sealed.h); NULL = there is none */
     uint32_t parts; /* > 0: so many stores seen as one, only for reading (store_parts.h) */
 };
 
@@ -495,6 +499,7 @@ struct store_options {
     bool serves;     /* its tasks shall run: one that was moved elsewhere is refused, ... */
     bool again;      /* ... unless this says that they may run here again */
     bool pooler;     /* PostgreSQL: no connection is ours for longer than a transaction */
+    struct keyring *keyring; /* with serves: what is encrypted and opened with; NULL = no keys */
     const struct log *log;
 };
 
