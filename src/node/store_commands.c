@@ -1,6 +1,7 @@
 /* The commands that open a store themselves: migrate, backup, and doctor's look at it; verify is in
  * verify.c. */
 #include "base/clock.h"
+#include "node/doctor_encryption.h"
 #include "node/node.h"
 #include "node/migration_losses.h"
 #include "engine/logs/anchor_file.h"
@@ -303,6 +304,15 @@ static bool anchor_has_folder(struct checks *checks, const struct settings *sett
     return false;
 }
 
+static void check_encryption(struct checks *checks, struct store *store,
+                             const struct settings *settings)
+{
+    struct doctor_check check = doctor_encryption(store, settings, checks->arena);
+
+    add(checks, check.verdict, "encryption", check.detail,
+        check.fix.data ? arena_cstr(checks->arena, check.fix) : NULL);
+}
+
 /* F-J7 */
 static void check_anchor(struct checks *checks, struct store *store,
                          const struct settings *settings)
@@ -395,6 +405,7 @@ static void check_store(struct checks *checks, struct str where, bool is_main,
                 NULL);
         check_content(checks, store);
         check_signing(checks, store, settings);
+        check_encryption(checks, store, settings);
         if (has_anchor)
             check_anchor(checks, store, settings);
         store->verbs->close(store);

@@ -1,10 +1,13 @@
 """Encryption at rest where the store is PostgreSQL: the cases of tests/api/test_encryption.py once more.
 Run: PERDURA_BUILD=build python3 -m unittest test_encryption_postgres"""
+import pathlib
+import sys
 import unittest
 
-import on_postgres
-import test_encryption
-from on_postgres import OnPostgres
+sys.path.insert(0, str(pathlib.Path(__file__).resolve().parents[1] / "api"))
+import on_postgres  # noqa: E402
+import test_encryption  # noqa: E402
+from on_postgres import OnPostgres  # noqa: E402
 
 
 def setUpModule():
