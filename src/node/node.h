@@ -166,6 +166,8 @@ struct bench_request {
     struct str folder; /* absent = the current one: the disk that is measured */
     int64_t tasks;
     int64_t batch;     /* 0 = the usual row of sizes */
+    int64_t payload_bytes; /* 0 = a small one */
+    bool encrypt;      /* with a key that is made for it and forgotten */
 };
 
 struct bench_row {

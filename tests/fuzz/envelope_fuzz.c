@@ -24,7 +24,7 @@ int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size)
             ASSERT(envelope_open(KEY, &envelope, &PLACE, &arena, &clear) != 0);
         return 0;
     }
-    ASSERT(envelope_seal(KEY, &ID, &PLACE, STR("{\"a\":1}"), data[0] & 2, &arena, &good) == 0);
+    ASSERT(envelope_seal(KEY, &ID, KEY, &PLACE, STR("{\"a\":1}"), data[0] & 2, &arena, &good) == 0);
     copy = arena_cstr(&arena, good);
     for (size_t i = 2; i < size; i++)
         copy[(data[1] + i - 2) % good.len] = (char)data[i];

@@ -77,17 +77,17 @@ bool envelope_parse(struct str text, struct envelope *envelope)
 }
 
 int envelope_seal(const uint8_t key[SEAL_KEY_BYTES], const struct uuid *key_id,
-                  const struct seal_place *place, struct str clear, bool quoted,
-                  struct arena *arena, struct str *out)
+                  const uint8_t nonce[SEAL_NONCE_BYTES], const struct seal_place *place,
+                  struct str clear, bool quoted, struct arena *arena, struct str *out)
 {
     size_t sealed_len = clear.len + TAG_BYTES, chars = BASE64_CHARS(sealed_len);
     size_t len = HEAD_LEN + 1 + NONCE_CHARS + 1 + chars + (quoted ? 2 : 0);
     char *text = arena_alloc(arena, len + 1);
     uint8_t *sealed = arena_alloc(arena, sealed_len);
-    uint8_t nonce[NONCE_BYTES];
     struct writer writer;
     char *at = text;
 
+    _Static_assert(SEAL_NONCE_BYTES == NONCE_BYTES, "as the header says");
     if (!text || !sealed)
         return -ERR_MEMORY;
     if (quoted)
@@ -95,12 +95,11 @@ int envelope_seal(const uint8_t key[SEAL_KEY_BYTES], const struct uuid *key_id,
     memcpy(at, ENVELOPE_MARK, MARK_LEN);
     uuid_format(key_id, at + MARK_LEN);
     write_place(&writer, str_span(at, HEAD_LEN), place);
-    randombytes_buf(nonce, sizeof nonce);
     crypto_aead_xchacha20poly1305_ietf_encrypt(sealed, NULL, (const uint8_t *)clear.data, clear.len,
                                                writer.bytes, writer.len, NULL, nonce, key);
     at += HEAD_LEN;
     *at++ = '|';
-    base64_write(nonce, sizeof nonce, at);
+    base64_write(nonce, NONCE_BYTES, at);
     at += NONCE_CHARS;
     *at++ = '|';
     base64_write(sealed, sealed_len, at);

@@ -11,6 +11,7 @@
 #include "base/uuid7.h"
 
 #define SEAL_KEY_BYTES 32
+#define SEAL_NONCE_BYTES 24
 #define ENVELOPE_MARK "pdx1|"
 #define SEAL_POINTER_BYTES 256 /* of one JSON pointer of encrypt_fields */
 
@@ -38,10 +39,10 @@ bool envelope_like(struct str text);
 /* False for anything that envelope_seal does not write. */
 bool envelope_parse(struct str text, struct envelope *envelope);
 
-/* quoted: as a JSON string. -ERR_MEMORY. */
+/* quoted: as a JSON string. nonce: random bytes that were never used before. -ERR_MEMORY. */
 int envelope_seal(const uint8_t key[SEAL_KEY_BYTES], const struct uuid *key_id,
-                  const struct seal_place *place, struct str clear, bool quoted,
-                  struct arena *arena, struct str *out);
+                  const uint8_t nonce[SEAL_NONCE_BYTES], const struct seal_place *place,
+                  struct str clear, bool quoted, struct arena *arena, struct str *out);
 /* -ERR_INVALID: the key is another one, or the text was changed or belongs elsewhere. */
 int envelope_open(const uint8_t key[SEAL_KEY_BYTES], const struct envelope *envelope,
                   const struct seal_place *place, struct arena *arena, struct str *clear);

@@ -2,6 +2,7 @@
 #ifndef STORE_SEALED_SEALED_INT_H
 #define STORE_SEALED_SEALED_INT_H
 
+#include "base/clock.h"
 #include "base/map.h"
 #include "store/catalog_store.h"
 #include "store/recovery_store.h"
@@ -24,6 +25,8 @@ struct fresh_key {
     uint8_t bytes[SEAL_KEY_BYTES];
 };
 
+#define SEALED_NONCES 64
+
 struct sealed {
     struct store *store;
     struct store_verbs verbs; /* the store's, with ours in place of some */
@@ -39,6 +42,10 @@ struct sealed {
     struct fresh_key *fresh;
     struct data_key last; /* the key that was used last, of `last_place` */
     struct str last_place[3];
+    int64_t day; /* since 1970, of day_text */
+    char day_text[CLOCK_TEXT_BYTES];
+    uint8_t nonces[SEALED_NONCES][SEAL_NONCE_BYTES]; /* fetched ahead: one call for many */
+    uint32_t nonces_left;
 };
 
 static inline struct sealed *sealed_of(const struct store *store)

@@ -2,8 +2,8 @@
  * thread. */
 #include "store/sealed/sealed_int.h"
 
-#include "base/clock.h"
 #include "base/fault.h"
+#include "base/hash.h"
 #include "base/json.h"
 #include "core/seal/seal_members.h"
 
@@ -162,15 +162,26 @@ static int use_key(struct sealed *sealed, struct str namespace_name, struct str 
 static int key_of(struct sealed *sealed, const struct sealed_ctx *ctx, const struct data_key **key,
                   struct err *err)
 {
-    char now[CLOCK_TEXT_BYTES];
+    int64_t now_us = clock_wall_us(), day = now_us / (86400 * CLOCK_SECOND_US) + 1;
 
     if (ctx->user_id.len && keyring_per_user(sealed->keyring))
         return use_key(sealed, ctx->namespace_name, STR(""), ctx->user_id, key, err);
-    clock_format(clock_wall_us(), now);
-    return use_key(sealed, ctx->namespace_name, str_span(now, 10), STR(""), key, err);
+    if (day != sealed->day)
+        clock_format(now_us, sealed->day_text);
+    sealed->day = day;
+    return use_key(sealed, ctx->namespace_name, str_span(sealed->day_text, 10), STR(""), key, err);
 }
 
 /* ---- texts ---- */
+
+static const uint8_t *next_nonce(struct sealed *sealed)
+{
+    if (sealed->nonces_left == 0) {
+        hash_random(sealed->nonces, sizeof sealed->nonces);
+        sealed->nonces_left = SEALED_NONCES;
+    }
+    return sealed->nonces[--sealed->nonces_left];
+}
 
 static int seal_whole(struct sealed *sealed, const struct sealed_ctx *ctx,
                       const struct seal_at *at, struct str pointer, struct str *text,
@@ -184,7 +195,8 @@ static int seal_whole(struct sealed *sealed, const struct sealed_ctx *ctx,
 
     TRY(key_of(sealed, ctx, &key, err));
     place.namespace_name = ctx->namespace_name;
-    if (envelope_seal(key->bytes, &key->id, &place, *text, at->json, &sealed->tx, text) < 0)
+    if (envelope_seal(key->bytes, &key->id, next_nonce(sealed), &place, *text, at->json,
+                      &sealed->tx, text) < 0)
         return err_no_memory(err);
     return 0;
 }
