@@ -203,9 +203,12 @@ class Members(EncryptionTest):
                          {"card": {"number": "canary-3"}, "ok": True})
 
     def test_pointers_that_are_none_are_refused(self):
-        for wrong in ("card", "/a~2", ""):
+        for wrong in ("card", "/a~2", "", "/" + "x" * 256):
             self.expect_error(422, "invalid", "POST", "/v1/tasks",
                               {"type": "t", "encrypt_fields": [wrong]}, field="encrypt_fields")
+        self.enqueue(encrypt_fields=["/" + "x" * 255] + [f"/{i}" for i in range(31)])
+        self.expect_error(422, "invalid", "POST", "/v1/tasks", field="encrypt_fields",
+                          body={"type": "t", "encrypt_fields": [f"/{i}" for i in range(33)]})
 
     def test_a_text_that_looks_encrypted_is_no_way_around(self):
         text = "pdx1|00000000-0000-4000-8000-000000000000|" + "A" * 32 + "|" + "A" * 22
