@@ -1,5 +1,7 @@
-"""Encryption at rest (F-J5): nothing of a task that is encrypted is found in what the store and the
-server leave behind; without its key nothing is shown, handed out or stored in the clear; destroyed
+"""Encryption at rest: nothing of a task that is encrypted is found in what the store and the server
+leave behind (F-J10); without its key nothing is shown, handed out or stored in the clear, and it
+continues when the key is back (F-J2); a new key takes over (F-J1); a ciphertext that was moved does
+not open (F-J3); destroyed
 keys stay destroyed."""
 import http.server
 import json

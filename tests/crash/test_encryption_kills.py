@@ -1,4 +1,4 @@
-"""kill -9 while keys are made, wrapped again and destroyed (F-J5, F-A1): what was acknowledged can be
+"""kill -9 while keys are made, wrapped again and destroyed (F-A1, F-J1): what was acknowledged can be
 read, each data key is wrapped by the old or the new key, and what is destroyed is destroyed whole."""
 import base64
 import os

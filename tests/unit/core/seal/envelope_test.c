@@ -1,5 +1,4 @@
-/* The stored form of encrypted texts: it opens where it was written and nowhere else (access.md,
- * "Encryption at rest"; F-J5). */
+/* The stored form of encrypted texts: it opens where it was written and nowhere else (F-J3). */
 #include "core/seal/envelope.h"
 
 #include "base/hash.h"
