@@ -48,7 +48,7 @@ void store_open_again(struct conformance *c)
     struct store_options options = {.allow_network_fs = true};
 
     OK(c, store_open(&c->store, str_of(c->where), &options, &c->err));
-    if (c->kind->sealed)
+    if (c->keyring)
         OK(c, sealed_install(c->store, c->keyring, &c->err));
     c->verbs = c->store->verbs;
     c->reader = c->verbs->reader_open(c->store, &c->err);
@@ -153,7 +153,7 @@ struct task *given_task(struct conformance *c, const char *queue, const char *ty
     task->spec.timeout_ms = TASK_DEFAULT_TIMEOUT_MS;
     task->spec.auto_recovery = true;
     task->spec.created_at_us = T0_US;
-    task->spec.seal.encrypt = c->kind->sealed;
+    task->spec.seal.encrypt = c->keyring != NULL;
     task->has_spec = true;
     task->status = STATUS_PENDING;
     task->state = STR("Queued");
