@@ -65,6 +65,8 @@ UPDATE job_categories SET description = 'changed', updated_at = updated_at + 1
 DELETE FROM job_categories WHERE name = 'analytics';
 INSERT INTO api_tokens (id, name, token_hash, rights, created_at)
     VALUES (x'08', 't', 'h', '["read"]', 1000);
+INSERT INTO data_keys (id, day, user_id, kek, wrapped, created_at, destroyed_at)
+    VALUES (x'0b', '2026-01-01', 'u', 'k1', 'w', 1000, 2000);
 INSERT INTO recovery_queue (id, task_id, recovery_method, scheduled_for, recovery_result,
     created_at) SELECT x'09', id, 'restart_clean', 5000, '{"ok": true}', 1000 FROM tasks LIMIT 1;
 INSERT INTO outbox (message, id, kind, target, task_id, body, expires_at, created_at)
