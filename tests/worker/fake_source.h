@@ -96,8 +96,8 @@ static struct timespec soon(int64_t wait_ms)
 }
 
 static int fake_register(struct source *source, const struct source_worker *worker,
-                         struct arena *arena, struct str *id, int64_t *heartbeat_ms,
-                         int64_t *lease_ms, struct err *err)
+                         struct arena *arena, struct source_registration *registered,
+                         struct err *err)
 {
     struct fake *fake = fake_of(source);
 
@@ -112,9 +112,10 @@ static int fake_register(struct source *source, const struct source_worker *work
     fake->types_count = worker->types_count;
     if (worker->types_count)
         snprintf(fake->type, sizeof fake->type, STR_FMT, STR_ARG(worker->types[0]));
-    *id = worker->id.data ? arena_str(arena, worker->id) : STR("worker-1");
-    *heartbeat_ms = fake->heartbeat_ms;
-    *lease_ms = fake->lease_ms;
+    *registered = (struct source_registration){
+        .id = worker->id.data ? arena_str(arena, worker->id) : STR("worker-1"),
+        .heartbeat_ms = fake->heartbeat_ms,
+        .lease_ms = fake->lease_ms};
     pthread_cond_broadcast(&fake->changed);
     pthread_mutex_unlock(&fake->lock);
     return 0;

@@ -114,6 +114,8 @@ static void every_text_that_can_be_edited_is_documented_with_its_bounds(void **s
 #define NAME_SHOW_JSON NAME_SHOW
 #define NAME_SHOW_OBJECT NAME_SHOW
 #define NAME_SHOW_LIST NAME_SHOW
+#define NAME_SHOW_CONTENT NAME_SHOW
+#define NAME_SHOW_CONTENT_TEXT NAME_SHOW
 #define NAME_SHOW_DATA NAME_SHOW
 #define NAME_SHOW_RUN_AT NAME_SHOW
 #define NAME_SHOW_TRACE NAME_SHOW
