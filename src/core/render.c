@@ -5,6 +5,7 @@
 
 #include "base/clock.h"
 #include "base/json.h"
+#include "core/queue_name.h"
 #include "core/task/task_fields.h"
 
 #define TASK_BYTES 2560 /* a task without its texts and JSON values */
@@ -163,6 +164,9 @@ static void put_field(struct buf *out, const struct task_field *field, const str
         break;
     case SHOW_RUN_AT:
         put_time(out, task->spec.run_at_us ? task->spec.run_at_us : task->scheduled_at_us);
+        return;
+    case SHOW_QUEUE:
+        put_text(out, queue_name_plain(text));
         return;
     case SHOW_TRACE:
         put_text(out, extra && extra->traceparent.data ? extra->traceparent : text);

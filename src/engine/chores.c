@@ -9,6 +9,7 @@
 #include "engine/leases/sweep.h"
 #include "engine/limits/limits.h"
 #include "engine/limits/windows.h"
+#include "engine/namespaces/namespaces.h"
 #include "engine/plans/categories.h"
 #include "engine/plans/fire.h"
 
@@ -35,6 +36,8 @@ static const struct chore_row {
                     .from_store = true, .pause_us = PAUSE_US, .run = fire_run},
     [CHORE_RETENTION] = {"retention", .leader_only = true, .pause_us = 61 * PAUSE_US,
                          .run = retention_run},
+    [CHORE_NAMESPACES] = {"namespaces", .leader_only = true, .apart = true, .from_store = true,
+                          .pause_us = PAUSE_US, .run = namespaces_purge},
 };
 
 /* The wall clock may have been set, and other nodes may have put off or lost something. */

@@ -13,6 +13,7 @@ enum chore {
     CHORE_RECOVERY,  /* entries of the recovery queue */
     CHORE_FIRE,      /* planned instants */
     CHORE_RETENTION, /* what is too old goes */
+    CHORE_NAMESPACES, /* one is being removed with all that is in it */
     CHORE_COUNT
 };
 

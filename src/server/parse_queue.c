@@ -14,7 +14,7 @@ static bool given(const struct body_field *field)
     return field->value.data || field->is_null;
 }
 
-static int parse_rate(const struct body_field *field, struct rate_rule *rate, struct err *err)
+int parse_rate(const struct body_field *field, struct rate_rule *rate, struct err *err)
 {
     struct body_field parts[] = {{.name = "count"}, {.name = "per_ms"}, {.name = "burst"}};
     int rc = 0;

@@ -6,9 +6,13 @@
 
 #include "base/arena.h"
 #include "engine/engine.h"
+#include "server/body.h"
 
 /* object was accepted by json_check. -ERR_INVALID with the field at fault. */
 int parse_queue_patch(struct str object, struct arena *arena, struct queue_patch_request *request,
                       struct err *err);
+
+/* {"count","per_ms","burst"}, or no rate. */
+int parse_rate(const struct body_field *field, struct rate_rule *rate, struct err *err);
 
 #endif

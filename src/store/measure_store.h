@@ -8,6 +8,7 @@
 #include "store/store.h"
 
 struct queue_wait {
+    struct str namespace_name;
     struct str queue;
     struct str type;
     int64_t since_us;
@@ -15,6 +16,7 @@ struct queue_wait {
 
 /* Tasks of a queue in one status, whatever their type. */
 struct queue_count {
+    struct str namespace_name;
     struct str queue;
     enum status status;
     int64_t tasks;
@@ -27,8 +29,9 @@ struct measure_verbs {
                      uint32_t count, struct err *err);
     int (*hours_prune)(struct store *store, int64_t before_us, struct err *err);
 
-    /* Of all runs together, since then. */
-    int (*read_hours)(struct store_reader *reader, int64_t since_us, struct arena *arena,
+    /* Of all runs together, since then; absent = of all namespaces. */
+    int (*read_hours)(struct store_reader *reader, struct str namespace_name, int64_t since_us,
+                      struct arena *arena,
                       struct execution_hour **hours, uint32_t *count, struct err *err);
     /* Of each queue and type of which tasks are ready: since when the first in line waits. Parked
      * ones do not count. */

@@ -34,6 +34,7 @@ struct log_cuts;
 struct log_mac;
 struct recovery_verbs;
 struct measure_verbs;
+struct namespace_verbs;
 
 enum { /* parts of a task that loads may leave out */
     LOAD_STATE = 0,
@@ -56,8 +57,7 @@ struct unique {
 /* What a claim may take. `admit` is asked for every candidate in line order. */
 enum admit { ADMIT_TAKE, ADMIT_PARK, ADMIT_SKIP_TYPE, ADMIT_STOP_QUEUE };
 struct ready_want {
-    struct str namespace_name;
-    const struct str *queues;
+    const struct str *queues; /* full names, as everywhere but in filters (core/queue_name.h) */
     uint32_t queues_count;
     const struct str *types; /* patterns; NULL = all */
     uint32_t types_count;
@@ -107,6 +107,7 @@ struct log_entry {
 struct outbox_message {
     int64_t key;
     struct uuid id;
+    struct str namespace_name;
     struct str kind;
     struct str target;
     struct uuid task_id;
@@ -120,6 +121,7 @@ struct outbox_message {
 
 struct worker_row {
     struct str id;
+    struct str namespace_name;
     struct str hostname;
     struct str version;
     struct str queues;     /* JSON array */
@@ -271,9 +273,9 @@ struct store_verbs {
     int (*ready_take)(struct store *store, const struct ready_want *want, struct arena *arena,
                       struct task **tasks, uint32_t *count, struct err *err); /* LOAD_ALL */
     /* How many tasks of the queue are in its ready line (parked ones not counted). */
-    int64_t (*ready_count)(struct store *store, struct str namespace_name, struct str queue);
+    int64_t (*ready_count)(struct store *store, struct str queue);
     /* Gives every pending task of the queue the key `order` makes of its priority and old key. */
-    int (*ready_reorder)(struct store *store, struct str namespace_name, struct str queue,
+    int (*ready_reorder)(struct store *store, struct str queue,
                          int64_t (*order)(void *ctx, int64_t priority, int64_t old_key), void *ctx,
                          struct err *err);
     /* The first parked tasks of a key, in line order. */
@@ -424,16 +426,14 @@ struct store_verbs {
     /* As queue_put, but a queue that another node has made meanwhile stays as it is. */
     int (*queue_make)(struct store *store, const struct queue_row *queue, struct err *err);
     /* Counts what is held of a queue; nobody else does until the transaction ends. */
-    int (*limits_lock)(struct store *store, struct str namespace_name, struct str queue,
-                       struct arena *arena, struct held_count **counts, uint32_t *count,
-                       struct err *err);
+    int (*limits_lock)(struct store *store, struct str queue, struct arena *arena,
+                       struct held_count **counts, uint32_t *count, struct err *err);
     /* The same for looking only: nobody is kept waiting. */
-    int (*limits_count)(struct store *store, struct str namespace_name, struct str queue,
-                        struct arena *arena, struct held_count **counts, uint32_t *count,
-                        struct err *err);
-    /* Takes the rows of these queues, in this order, until the transaction ends. */
-    int (*limits_hold)(struct store *store, struct str namespace_name, const struct str *queues,
-                       uint32_t count, struct err *err);
+    int (*limits_count)(struct store *store, struct str queue, struct arena *arena,
+                        struct held_count **counts, uint32_t *count, struct err *err);
+    /* Takes the rows of these queues, all in the same order, until the transaction ends. */
+    int (*limits_hold)(struct store *store, const struct str *queues, uint32_t count,
+                       struct err *err);
     int (*key_held)(struct store *store, struct str queue, struct str limit_key, int64_t *held,
                     struct err *err);
     int (*bucket_load)(struct store *store, struct str namespace_name, struct str name,
@@ -456,6 +456,7 @@ struct store_verbs {
     const struct log_verbs *logs; /* chains and records; log_store.h */
     const struct recovery_verbs *recovery; /* the recovery queue; recovery_store.h */
     const struct measure_verbs *measures; /* executions per hour; measure_store.h */
+    const struct namespace_verbs *namespaces; /* namespace_store.h */
 };
 
 /* Logs that were not made with the key: set by the store, cleared by whoever tells of it. */

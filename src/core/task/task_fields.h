@@ -35,7 +35,7 @@
     ELSEWHERE(type, spec.type, TEXT, 0, 0, no, SHOW, ASK_NOT)                                      \
     SPEC(name, spec.name, TEXT, 0, 0, no, SHOW,                                                    \
          ASK_TEXT(name, spec.name, BOUND_NAME_BYTES, "name", "TEXT", "a name for people"))         \
-    ELSEWHERE(queue, spec.queue, TEXT, 0, 0, no, SHOW, ASK_NOT)                                    \
+    ELSEWHERE(queue, spec.queue, TEXT, 0, 0, no, SHOW_QUEUE, ASK_NOT)                              \
     STATE(status, status, WORD, FIELD_ALWAYS, STATUS_NONE, status, SHOW, ASK_NOT)                  \
     STATE(previous_status, previous_status, WORD, FIELD_EMPTY, STATUS_NONE, status, SHOW,          \
           ASK_NOT)                                                                                 \
@@ -223,6 +223,7 @@ enum task_show {
     SHOW_LIST,   /* the same, but [] */
     SHOW_DATA,   /* where it was loaded */
     SHOW_RUN_AT, /* the time asked for, or else the one the task got by a delay */
+    SHOW_QUEUE, /* a full name, shown as the plain one */
     SHOW_TRACE,  /* a claim shows the context of the attempt instead */
 };
 

@@ -351,7 +351,7 @@ int report_apply(struct batch *batch, struct request *base)
     struct report_request *request = (struct report_request *)base;
     struct worker_state *worker;
 
-    if (workers_find(batch, request->worker_id, &worker, &request->base.err) < 0)
+    if (workers_find_of(batch, base, request->worker_id, &worker, &request->base.err) < 0)
         return -(int)request->base.err.code;
     if (!worker)
         return err_set(&request->base.err, ERR_NOT_FOUND, "this worker is not registered (any "

@@ -20,6 +20,8 @@ static int check_task(struct api_call *call, struct store_reader *reader, struct
                       struct task **task)
 {
     TRY(call->server->store->verbs->read_task(reader, &call->task_id, scratch, task, &call->err));
+    if (*task && call_hides(call, (*task)->spec.namespace_name))
+        *task = NULL;
     return *task ? 0 : err_set(&call->err, ERR_NOT_FOUND, "there is no task with this id");
 }
 

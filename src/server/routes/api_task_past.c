@@ -44,7 +44,7 @@ int api_read_past(struct api_call *call, struct store_reader *reader, struct are
 
     TRY(call->server->store->verbs->read_task(reader, &call->task_id, call->arena, &task,
                                               &call->err));
-    if (!task)
+    if (!task || call_hides(call, task->spec.namespace_name))
         return err_set(&call->err, ERR_NOT_FOUND, "there is no task with this id");
     for (int64_t from = 0; more && from < task->event_seq; from += EVENTS_PAGE)
         TRY(replay_page(call, reader, scratch, from + EVENTS_PAGE + 1, at_us, &replay, &more));

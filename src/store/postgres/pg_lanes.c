@@ -2,6 +2,7 @@
  * what memory knows stays true; a lane that another node made is looked up when its number comes
  * along. And the counts per lane and status: this transaction's differences, added as rows. */
 #include "base/clock.h"
+#include "core/queue_name.h"
 #include "store/postgres/pg_int.h"
 #include "store/postgres/pg_keeper.h"
 
@@ -13,23 +14,17 @@
 #define REFRESH_US INT64_C(1000000) /* a lane of another node that nobody told of: found so late */
 #define REFRESH_LANE_US 100 /* and later where there are so many that reading them takes long */
 
-static size_t join_names(char *out, struct str a, struct str b, struct str c)
+static size_t join_names(char *out, struct str queue, struct str type)
 {
-    size_t len = 0;
-    struct str parts[] = {a, b, c};
-
-    ASSERT(a.len + b.len + c.len + 2 < NAME_BYTES_MAX);
-    for (int i = 0; i < 3; i++) {
-        if (i > 0)
-            out[len++] = SEPARATOR;
-        memcpy(out + len, parts[i].data, parts[i].len);
-        len += parts[i].len;
-    }
-    return len;
+    ASSERT(queue.len + type.len + 1 < NAME_BYTES_MAX);
+    memcpy(out, queue.data, queue.len);
+    out[queue.len] = SEPARATOR;
+    memcpy(out + queue.len + 1, type.data, type.len);
+    return queue.len + 1 + type.len;
 }
 
-static struct pg_lane *add_lane(struct pg_store *store, int64_t number, struct str namespace_name,
-                                struct str queue, struct str type, struct err *err)
+static struct pg_lane *add_lane(struct pg_store *store, int64_t number, struct str queue,
+                                struct str type, struct err *err)
 {
     struct pg_lane *lane = calloc(1, sizeof *lane + NAME_BYTES_MAX);
     char *text = (char *)(lane + 1);
@@ -46,11 +41,11 @@ static struct pg_lane *add_lane(struct pg_store *store, int64_t number, struct s
     }
     if (!lane || number >= store->lanes.cap)
         goto failed;
-    lane->name = str_span(text, join_names(text, namespace_name, queue, type));
+    lane->name = str_span(text, join_names(text, queue, type));
     lane->lane = number;
-    lane->namespace_name = str_span(text, namespace_name.len);
-    lane->queue = str_span(text + namespace_name.len + 1, queue.len);
-    lane->type = str_span(text + namespace_name.len + queue.len + 2, type.len);
+    lane->queue = str_span(text, queue.len);
+    lane->namespace_name = queue_name_namespace(lane->queue);
+    lane->type = str_span(text + queue.len + 1, type.len);
     if (map_put(&store->lanes.names, lane->name, lane) < 0)
         goto failed;
     store->lanes.by_lane[number] = lane;
@@ -65,12 +60,18 @@ failed:
 static struct pg_lane *lane_from_row(struct pg_store *store, const PGresult *result, int row,
                                      struct err *err)
 {
+    ARENA_AUTO struct arena arena = ARENA_INIT(0);
     int64_t number = get_int(result, row, 0, 0);
+    struct str queue;
 
     if (number < store->lanes.cap && store->lanes.by_lane[number])
         return store->lanes.by_lane[number];
-    return add_lane(store, number, view_text(result, row, 1), view_text(result, row, 2),
-                    view_text(result, row, 3), err);
+    queue = queue_name_full(view_text(result, row, 1), view_text(result, row, 2), &arena);
+    if (!queue.data) {
+        err_no_memory(err);
+        return NULL;
+    }
+    return add_lane(store, number, queue, view_text(result, row, 3), err);
 }
 
 int lanes_load(struct pg_store *store, struct err *err)
@@ -112,29 +113,28 @@ void lanes_deinit(struct pg_store *store)
     store->lanes.read_us = 0;
 }
 
-static void put_names(struct pg_store *store, struct str namespace_name, struct str queue,
-                      struct str type)
+static void put_names(struct pg_store *store, struct str queue, struct str type)
 {
-    param_text(&store->conn.params, namespace_name);
-    param_text(&store->conn.params, queue);
+    param_text(&store->conn.params, queue_name_namespace(queue));
+    param_text(&store->conn.params, queue_name_plain(queue));
     param_text(&store->conn.params, type);
 }
 
 /* Made by this transaction; should it be rolled back, the number is looked up again. */
-struct pg_lane *lanes_get(struct pg_store *store, struct str namespace_name, struct str queue,
-                          struct str type, struct err *err)
+struct pg_lane *lanes_get(struct pg_store *store, struct str queue, struct str type,
+                          struct err *err)
 {
     char name[NAME_BYTES_MAX];
-    struct str key = str_span(name, join_names(name, namespace_name, queue, type));
+    struct str key = str_span(name, join_names(name, queue, type));
     struct pg_lane *lane = map_get(&store->lanes.names, key);
     PGresult *result = NULL;
 
     if (lane)
         return lane;
-    put_names(store, namespace_name, queue, type);
+    put_names(store, queue, type);
     if (pg_send(store, PGSQL_lane_make, err) < 0)
         return NULL;
-    put_names(store, namespace_name, queue, type);
+    put_names(store, queue, type);
     if (pg_query(store, PGSQL_lane_find, &result, err) < 0)
         return NULL;
     if (PQntuples(result) == 1)

@@ -14,7 +14,7 @@ struct pg_lane {
     struct str namespace_name; /* the texts lie behind the struct */
     struct str queue;
     struct str type;
-    struct str name;           /* namespace \x1f queue \x1f type */
+    struct str name;           /* queue \x1f type */
     int64_t deltas[STATUS_COUNT + 1]; /* of this transaction; [STATUS_NONE] counts parked tasks,
                                        * the last one held ones */
     bool touched;
@@ -36,8 +36,8 @@ int lanes_load(struct pg_store *store, struct err *err);
 int lanes_refresh(struct pg_store *store, struct err *err);
 void lanes_deinit(struct pg_store *store);
 /* The lane, made (also as a row) on first use; NULL on failure. */
-struct pg_lane *lanes_get(struct pg_store *store, struct str namespace_name, struct str queue,
-                          struct str type, struct err *err);
+struct pg_lane *lanes_get(struct pg_store *store, struct str queue, struct str type,
+                          struct err *err);
 struct pg_lane *lanes_by_number(struct pg_store *store, int64_t lane, struct err *err);
 void lanes_count(struct pg_store *store, struct pg_lane *lane, const struct task *task);
 int lanes_flush(struct pg_store *store, struct err *err); /* the counts; before a commit */

@@ -216,8 +216,7 @@ static int insert_rows(struct pg_store *store, const struct pg_table *table,
 
 static int prepare_insert(struct pg_store *store, struct task *task, struct err *err)
 {
-    struct pg_lane *lane = lanes_get(store, task->spec.namespace_name, task->spec.queue,
-                                     task->spec.type, err);
+    struct pg_lane *lane = lanes_get(store, task->spec.queue, task->spec.type, err);
 
     if (!lane)
         return -(int)err->code;

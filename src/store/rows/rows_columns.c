@@ -1,5 +1,6 @@
 /* What @token@ in .sql files stands for: the columns of tables of fields. Any thread. */
 #include "store/rows/rows.h"
+#include "store/rows/rows_namespaces.h"
 #include "store/rows/rows_registry.h"
 
 #include "core/plan/catalog_fields.h"
@@ -9,7 +10,8 @@
 static const struct field_table *const tables[] = {
     &recovery_table, &checkpoint_table, &category_table,       &job_table,     &job_put_table,
     &schedule_table, &recurring_table,  &job_dependency_table, &job_run_table, &job_wait_table,
-    &execution_table, &rows_worker_table, &rows_queue_table, &rows_outbox_table};
+    &execution_table, &rows_worker_table, &rows_queue_table, &rows_outbox_table,
+    &rows_namespace_table};
 
 static const struct field_table *find_table(struct str name)
 {

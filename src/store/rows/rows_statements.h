@@ -48,6 +48,13 @@
     X(info_get) X(info_put) X(outbox_insert) X(outbox_due) X(outbox_next) X(outbox_update)         \
     X(outbox_delete) X(outbox_count) X(outbox_prune)
 
+#define ROWS_NAMESPACE_STATEMENTS(X)                                                               \
+    X(namespaces_all) X(namespace_put) X(namespace_delete) X(namespace_share) X(namespace_lock)    \
+    X(namespace_waiting) X(namespace_plans) X(namespace_tasks) X(namespace_schedule_fires)         \
+    X(namespace_schedules) X(namespace_recurring_fires) X(namespace_recurring)                     \
+    X(namespace_dependencies) X(namespace_jobs) X(namespace_categories) X(namespace_rates)         \
+    X(namespace_hours) X(namespace_outbox)
+
 /* Lists for people: any of their filters may be NULL. */
 #define ROWS_LIST_STATEMENTS(X)                                                                    \
     X(list_recoveries) X(list_categories) X(list_jobs) X(list_schedules) X(list_recurring)         \
@@ -57,7 +64,7 @@
     ROWS_LIST_STATEMENTS(X) ROWS_RECOVERY_STATEMENTS(X) ROWS_MEASURE_STATEMENTS(X)                 \
     ROWS_CATALOG_STATEMENTS(X) ROWS_PLAN_STATEMENTS(X) ROWS_RUN_STATEMENTS(X)                     \
     ROWS_EXECUTION_STATEMENTS(X) ROWS_REGISTRY_STATEMENTS(X) ROWS_RELATIVE_STATEMENTS(X)     \
-    ROWS_WAITING_STATEMENTS(X)
+    ROWS_WAITING_STATEMENTS(X) ROWS_NAMESPACE_STATEMENTS(X)
 
 #define ROWS_SHARED_STATEMENTS(X)                                                                  \
     X(jobs_hold) X(worker_one) X(worker_renew) X(queue_make) X(queue_lock) X(held_of_queue)        \

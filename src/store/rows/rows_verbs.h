@@ -4,6 +4,7 @@
 
 #include "store/rows/rows_catalog.h"
 #include "store/rows/rows_measures.h"
+#include "store/rows/rows_namespaces.h"
 #include "store/rows/rows_recovery.h"
 #include "store/rows/rows_registry.h"
 #include "store/rows/rows_relatives.h"
@@ -46,7 +47,8 @@
     .info_get = rows_info_get,                                                                     \
     .info_put = rows_info_put,                                                                     \
     .recovery = &rows_recovery_verbs,                                                              \
-    .measures = &rows_measure_verbs
+    .measures = &rows_measure_verbs,                                                               \
+    .namespaces = &rows_namespace_verbs
 
 /* And of stores that several nodes share. */
 #define ROWS_SHARED_VERBS                                                                          \

@@ -1,11 +1,12 @@
 #include "store/sqlite/sqlite_lines.h"
 
+#include "core/queue_name.h"
 #include "store/sqlite/sqlite_int.h"
 
 #include <stdlib.h>
 
 #define SEPARATOR '\x1f'
-#define NAME_BYTES_MAX 1024 /* three names of at most BOUND_NAME_BYTES */
+#define NAME_BYTES_MAX 1024 /* a full name of a queue and a type */
 
 static const struct line_entry entry_first = {INT64_MIN, INT64_MIN};
 static const struct line_entry entry_last = {INT64_MAX, INT64_MAX};
@@ -15,22 +16,13 @@ static bool entry_before(struct line_entry a, struct line_entry b)
     return a.order_key != b.order_key ? a.order_key < b.order_key : a.task_key < b.task_key;
 }
 
-static size_t join_names(char *out, struct str a, struct str b, struct str c)
+static size_t join_names(char *out, struct str queue, struct str type)
 {
-    size_t len = 0;
-
-    ASSERT(a.data && b.data && a.len + b.len + c.len + 2 < NAME_BYTES_MAX);
-    memcpy(out, a.data, a.len);
-    len = a.len;
-    out[len++] = SEPARATOR;
-    memcpy(out + len, b.data, b.len);
-    len += b.len;
-    if (c.data) {
-        out[len++] = SEPARATOR;
-        memcpy(out + len, c.data, c.len);
-        len += c.len;
-    }
-    return len;
+    ASSERT(queue.data && type.data && queue.len + type.len + 1 < NAME_BYTES_MAX);
+    memcpy(out, queue.data, queue.len);
+    out[queue.len] = SEPARATOR;
+    memcpy(out + queue.len + 1, type.data, type.len);
+    return queue.len + 1 + type.len;
 }
 
 static void line_free(struct line *line)
@@ -56,38 +48,36 @@ void lines_deinit(struct lines *lines)
     *lines = (struct lines){MAP_INIT, MAP_INIT, NULL, 0, NULL, 0};
 }
 
-static struct line *line_new(int64_t lane, struct str namespace_name, struct str queue,
-                             struct str type)
+static struct line *line_new(int64_t lane, struct str queue, struct str type)
 {
-    size_t name_len = namespace_name.len + queue.len + type.len + 2;
+    size_t name_len = queue.len + type.len + 1;
     struct line *line = calloc(1, sizeof *line + name_len + 1);
     char *text;
 
     if (!line)
         return NULL;
     text = (char *)(line + 1);
-    join_names(text, namespace_name, queue, type);
+    join_names(text, queue, type);
     line->lane = lane;
     line->name = str_span(text, name_len);
-    line->namespace_name = str_span(text, namespace_name.len);
-    line->queue = str_span(text + namespace_name.len + 1, queue.len);
-    line->type = str_span(text + namespace_name.len + queue.len + 2, type.len);
+    line->queue = str_span(text, queue.len);
+    line->namespace_name = queue_name_namespace(line->queue);
+    line->type = str_span(text + queue.len + 1, type.len);
     line->boundary = entry_first;
     return line;
 }
 
 static struct line_queue *queue_of(struct lines *lines, struct line *line)
 {
-    struct str name = str_span(line->name.data, line->namespace_name.len + 1 + line->queue.len);
-    struct line_queue *queue = map_get(&lines->queues, name);
+    struct line_queue *queue = map_get(&lines->queues, line->queue);
 
     if (queue)
         return queue;
     queue = calloc(1, sizeof *queue);
     if (!queue)
         return NULL;
-    queue->name = name; /* the first line of a queue lives as long as the queue */
-    if (map_put(&lines->queues, name, queue) < 0) {
+    queue->name = line->queue; /* the first line of a queue lives as long as the queue */
+    if (map_put(&lines->queues, queue->name, queue) < 0) {
         free(queue);
         return NULL;
     }
@@ -138,6 +128,7 @@ static int load_counts(struct sqlite_store *store, struct err *err)
 
 int lines_load(struct sqlite_store *store, struct err *err)
 {
+    ARENA_AUTO struct arena arena = ARENA_INIT(0);
     sqlite3_stmt *stmt;
     int rc;
 
@@ -146,10 +137,13 @@ int lines_load(struct sqlite_store *store, struct err *err)
     if (!stmt)
         return -(int)err->code;
     while ((rc = sql_step(&store->sql, stmt, err)) > 0) {
-        struct line *line = line_new(sqlite3_column_int64(stmt, 0),
-                                     str_of((const char *)sqlite3_column_text(stmt, 1)),
-                                     str_of((const char *)sqlite3_column_text(stmt, 2)),
-                                     str_of((const char *)sqlite3_column_text(stmt, 3)));
+        struct str queue = queue_name_full(str_of((const char *)sqlite3_column_text(stmt, 1)),
+                                           str_of((const char *)sqlite3_column_text(stmt, 2)),
+                                           &arena);
+        struct line *line = queue.data ? line_new(sqlite3_column_int64(stmt, 0), queue,
+                                                  str_of((const char *)sqlite3_column_text(stmt,
+                                                                                           3)))
+                                       : NULL;
 
         if (!line || add_line(&store->lines, line) < 0) {
             sqlite3_reset(stmt);
@@ -166,19 +160,16 @@ struct line *lines_by_lane(struct lines *lines, int64_t lane)
     return lane >= 0 && lane < lines->lanes_cap ? lines->by_lane[lane] : NULL;
 }
 
-struct line_queue *lines_queue(struct lines *lines, struct str namespace_name, struct str queue)
+struct line_queue *lines_queue(struct lines *lines, struct str queue)
 {
-    char name[NAME_BYTES_MAX];
-    size_t len = join_names(name, namespace_name, queue, STR_NONE);
-
-    return map_get(&lines->queues, str_span(name, len));
+    return map_get(&lines->queues, queue);
 }
 
-struct line *lines_get(struct sqlite_store *store, struct str namespace_name, struct str queue,
-                       struct str type, struct err *err)
+struct line *lines_get(struct sqlite_store *store, struct str queue, struct str type,
+                       struct err *err)
 {
     char name[NAME_BYTES_MAX];
-    size_t len = join_names(name, namespace_name, queue, type);
+    size_t len = join_names(name, queue, type);
     struct line *line = map_get(&store->lines.by_name, str_span(name, len));
     sqlite3_stmt *stmt;
 
@@ -187,12 +178,12 @@ struct line *lines_get(struct sqlite_store *store, struct str namespace_name, st
     stmt = sql_get(&store->sql, SQL_lane_insert, err);
     if (!stmt)
         return NULL;
-    bind_str(stmt, 1, namespace_name);
-    bind_str(stmt, 2, queue);
+    bind_str(stmt, 1, queue_name_namespace(queue));
+    bind_str(stmt, 2, queue_name_plain(queue));
     bind_str(stmt, 3, type);
     if (sql_run(&store->sql, stmt, NULL, err) < 0)
         return NULL;
-    line = line_new(sqlite3_last_insert_rowid(store->sql.db), namespace_name, queue, type);
+    line = line_new(sqlite3_last_insert_rowid(store->sql.db), queue, type);
     if (!line || add_line(&store->lines, line) < 0) {
         if (line)
             line_free(line);

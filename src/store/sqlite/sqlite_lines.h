@@ -28,7 +28,7 @@ struct line {
     struct str namespace_name; /* the texts live in one allocation behind the struct */
     struct str queue;
     struct str type;
-    struct str name;           /* namespace \x1f queue \x1f type: the key in the map */
+    struct str name;           /* queue \x1f type: the key in the map */
     struct line *next_in_queue;
     int64_t counts[STATUS_COUNT];
     int64_t deltas[STATUS_COUNT]; /* of this transaction, not yet written */
@@ -42,7 +42,7 @@ struct line {
 };
 
 struct line_queue {
-    struct str name; /* namespace \x1f queue */
+    struct str name; /* the full one */
     struct line *lines;
     struct line_queue *next;
     uint64_t claim; /* the last claim that looked at it */
@@ -67,10 +67,10 @@ int lines_load(struct sqlite_store *store, struct err *err);
 void lines_deinit(struct lines *lines);
 
 /* The line of a lane, made (also as a row) on first use. NULL on failure. */
-struct line *lines_get(struct sqlite_store *store, struct str namespace_name, struct str queue,
-                       struct str type, struct err *err);
+struct line *lines_get(struct sqlite_store *store, struct str queue, struct str type,
+                       struct err *err);
 struct line *lines_by_lane(struct lines *lines, int64_t lane);
-struct line_queue *lines_queue(struct lines *lines, struct str namespace_name, struct str queue);
+struct line_queue *lines_queue(struct lines *lines, struct str queue);
 
 /* A task was written (inserted, saved, deleted: status NONE): windows and counts follow. */
 int lines_note(struct sqlite_store *store, struct line *line, const struct task *task,

@@ -120,8 +120,7 @@ static void remember(struct task *task)
 
 static int insert_one(struct sqlite_store *store, struct task *task, struct err *err)
 {
-    struct line *line = lines_get(store, task->spec.namespace_name, task->spec.queue,
-                                  task->spec.type, err);
+    struct line *line = lines_get(store, task->spec.queue, task->spec.type, err);
     sqlite3_stmt *stmt;
     char parked[PARKED_BYTES_MAX];
 
@@ -162,8 +161,7 @@ int sqlite_tasks_insert(struct store *base, struct task *const *tasks, uint32_t 
 
 static int save_one(struct sqlite_store *store, struct task *task, struct err *err)
 {
-    struct line *line = lines_get(store, task->spec.namespace_name, task->spec.queue,
-                                  task->spec.type, err);
+    struct line *line = lines_get(store, task->spec.queue, task->spec.type, err);
     sqlite3_stmt *stmt = line ? sql_get(&store->sql, SQL_state_update, err) : NULL;
     bool had_data = task->row.data, had_details = task->row.details;
     char parked[PARKED_BYTES_MAX];
@@ -346,7 +344,7 @@ static int delete_one(struct sqlite_store *store, struct task *task, struct err 
         return -(int)err->code;
     for (size_t i = 0; i < sizeof steps / sizeof steps[0]; i++)
         TRY(delete_by(store, steps[i].what, task, steps[i].by_id, err));
-    line = lines_get(store, task->spec.namespace_name, task->spec.queue, task->spec.type, err);
+    line = lines_get(store, task->spec.queue, task->spec.type, err);
     if (!line)
         return -(int)err->code;
     held_remove(&store->held, task->key);

@@ -2,6 +2,7 @@
 
 #include "base/gate.h"
 #include "base/thread.h"
+#include "core/queue_name.h"
 #include "core/render.h"
 
 #include <pthread.h>
@@ -83,7 +84,7 @@ static int fill_work(const struct claim_request *request, const struct claimed *
                           .timeout_ms = task->spec.timeout_ms,
                           .retry_delay_ms = task->spec.retry.delay_ms,
                           .type = task->spec.type,
-                          .queue = task->spec.queue,
+                          .queue = queue_name_plain(task->spec.queue),
                           .payload = task->spec.payload.data ? task->spec.payload : STR("null"),
                           .data = data.data ? data : STR("null"),
                           .metadata = task->about.metadata.data ? task->about.metadata : STR("{}"),
