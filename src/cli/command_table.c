@@ -17,6 +17,7 @@ extern const struct command command_workers;
 extern const struct command command_stats;
 extern const struct command command_top;
 extern const struct command command_whoami;
+extern const struct command command_namespace;
 extern const struct command command_migrate;
 extern const struct command command_verify;
 extern const struct command command_copy;
@@ -35,6 +36,7 @@ static const struct command *const commands[] = {
     &command_category, &command_forecast,  &command_recovery,   &command_workers,
     &command_stats,    &command_top,       &command_whoami,     &command_migrate,
     &command_copy,     &command_verify,    &command_backup,     &command_bench,
+    &command_namespace,
     &command_doctor,   &command_completion, &command_man,       &command_exec_cron,
     &command_version,  &command_help,      NULL};
 
