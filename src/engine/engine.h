@@ -12,7 +12,7 @@
 #include "base/gate.h"
 #include "base/clock.h"
 #include "core/access/principal.h"
-#include "core/namespaces.h"
+#include "core/namespace_row.h"
 #include "core/plan/catalog.h"
 #include "core/measure/measure.h"
 #include "core/task/recovery.h"

@@ -95,7 +95,7 @@ static void local_close(struct pd *pd)
     pd->side = NULL;
 }
 
-/* Whoever opens the store may do everything in it. */
+/* The program that opens the store may do everything in it. */
 static const struct principal owner = {
     .kind = PRINCIPAL_LOCAL, .namespace_name = {ACCESS_ANY_NAMESPACE, 1},
     .scopes = SCOPE_BIT(SCOPE_ADMIN)};

@@ -1,5 +1,5 @@
-/* A namespace from JSON: what it is for, its bounds, how long its ended tasks are kept. null takes a
- * bound away, and gives a window of retention back to the settings. Pure, any thread. */
+/* A namespace from JSON: what it is for, its bounds, how long its ended tasks are kept. null takes
+ * a bound away, and gives a window of retention back to the settings. Pure, any thread. */
 #include "server/parse_namespace.h"
 
 #include "core/bounds.h"

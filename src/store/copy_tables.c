@@ -4,7 +4,7 @@
  * tasks (made anew), schema_migrations (the target's own). */
 #include "store/store_copy.h"
 
-#include "core/namespaces.h"
+#include "core/namespace_row.h"
 #include "core/plan/catalog_fields.h"
 #include "core/task/execution_fields.h"
 #include "core/task/recovery_fields.h"

@@ -1,15 +1,15 @@
-/* The part of the seam for namespaces (core/namespaces.h): verbs of every store, by the same rules
- * as those of store.h. All belong to the writer's thread, between begin and commit. */
+/* The part of the seam for namespaces (core/namespace_row.h): verbs of every store, by the same
+ * rules as those of store.h. All belong to the writer's thread, between begin and commit. */
 #ifndef STORE_NAMESPACE_STORE_H
 #define STORE_NAMESPACE_STORE_H
 
-#include "core/namespaces.h"
+#include "core/namespace_row.h"
 #include "store/store.h"
 
 /* What is removed of a namespace apart from its tasks, in this order. */
 enum namespace_part {
-    NAMESPACE_PLANS,  /* schedules, recurring patterns, what jobs depend on: nothing starts by itself
-                       * any more */
+    NAMESPACE_PLANS,  /* schedules, recurring patterns, what jobs depend on: nothing starts by
+                       * itself any more */
     NAMESPACE_JOBS,   /* jobs and categories, once no task is left */
     NAMESPACE_AROUND, /* rates, figures, callbacks that were not delivered */
     NAMESPACE_PARTS

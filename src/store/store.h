@@ -456,7 +456,6 @@ struct store_verbs {
     const struct log_verbs *logs; /* chains and records; log_store.h */
     const struct recovery_verbs *recovery; /* the recovery queue; recovery_store.h */
     const struct measure_verbs *measures; /* executions per hour; measure_store.h */
-    const struct namespace_verbs *namespaces; /* namespace_store.h */
 };
 
 /* Logs that were not made with the key: set by the store, cleared by whoever tells of it. */
@@ -467,6 +466,7 @@ struct log_doubt {
 
 struct store {
     const struct store_verbs *verbs;
+    const struct namespace_verbs *namespaces; /* namespace_store.h; NULL = it only reads */
     struct rows *rows;    /* its writing connection, for verbs on rows (rows/rows.h) */
     const char *kind;     /* "sqlite", "postgres" */
     bool shared;          /* other nodes write to it, too */

@@ -431,7 +431,8 @@ static void tell_no_worker(struct pen *pen)
         buf_format(&pen->text,
                    "No worker of the queue '" STR_FMT "' has a handler for the type '" STR_FMT
                    "' (%u worker%s the queue)",
-                   STR_ARG(queue_name_plain(spec->queue)), STR_ARG(spec->type), facts->workers.of_queue,
+                   STR_ARG(queue_name_plain(spec->queue)), STR_ARG(spec->type),
+                   facts->workers.of_queue,
                    facts->workers.of_queue == 1 ? " serves" : "s serve");
     note_text(pen, "queue", queue_name_plain(spec->queue));
     note_text(pen, "type", spec->type);

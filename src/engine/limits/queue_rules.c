@@ -164,7 +164,8 @@ int limits_patch(struct batch *batch, struct request *base)
         return queues_remove(batch, request);
     if (request->known_only && !limits_queue(batch->engine, request->name))
         return err_set(err, ERR_NOT_FOUND, "there is no such queue");
-    if (search_is_pattern(queue_name_plain(request->name)) && !limits_queue(batch->engine, request->name))
+    if (search_is_pattern(queue_name_plain(request->name)) &&
+        !limits_queue(batch->engine, request->name))
         return err_set_field(err, ERR_INVALID, "name", "there is no queue '" STR_FMT "', and a new "
                              "one must not begin or end with '*': patterns do not work here",
                              STR_ARG(queue_name_plain(request->name)));

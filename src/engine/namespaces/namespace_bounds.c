@@ -12,7 +12,7 @@
 
 static const struct namespace_verbs *verbs_of(const struct batch *batch)
 {
-    return batch->store->verbs->namespaces;
+    return batch->store->namespaces;
 }
 
 static int check_payloads(const struct namespace_row *row, const struct task_input *inputs,

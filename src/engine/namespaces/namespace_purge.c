@@ -1,5 +1,5 @@
 /* Removes a namespace with all that is in it, a few rows per commit, so that no other namespace
- * waits. What is left is found anew in each step, so a purge continues after a kill and at another
+ * waits. Each step looks for what is left, so a purge continues after a kill and at another
  * leader. Plans go first, then nothing starts by itself any more; tasks that have not ended are
  * cancelled; the row of the namespace goes last. Tasks are not archived. The names of its queues
  * and types stay in the table lanes, which other nodes may know by number. */
@@ -31,7 +31,7 @@ static int purge_part(struct batch *batch, struct str name, enum namespace_part 
     if (*more)
         return 0;
     batch->wrote = true;
-    return batch->store->verbs->namespaces->purge(batch->store, name, part, STEP, more, err);
+    return batch->store->namespaces->purge(batch->store, name, part, STEP, more, err);
 }
 
 /* The catalog in memory is read again after it. */
@@ -47,7 +47,7 @@ static int purge_plans(struct batch *batch, struct str name, enum namespace_part
     return 0;
 }
 
-/* Nobody is called back, and its worker finds the lease gone. */
+/* Without a callback; its worker finds the lease gone. */
 static int end_task(struct batch *batch, struct task *task, struct err *err)
 {
     task->spec.callback_url = STR_NONE;
@@ -67,7 +67,7 @@ static int purge_tasks(struct batch *batch, struct namespace_row *row, bool *mor
         return 0;
     TRY(batch_settle(batch, err));
     TRY(batch_flush(batch, err));
-    TRY(batch->store->verbs->namespaces->tasks(batch->store, row->name, STEP, &batch->arena, &ids,
+    TRY(batch->store->namespaces->tasks(batch->store, row->name, STEP, &batch->arena, &ids,
                                                &found, err));
     TRY(batch_prefetch(batch, ids, found, err));
     for (uint32_t i = 0; i < found; i++) {
@@ -136,7 +136,7 @@ static int step(struct batch *batch, struct namespace_state *state, struct err *
     }
     TRY(drop_workers(batch, row.name, err));
     TRY(drop_queues(batch, row.name, err));
-    TRY(batch->store->verbs->namespaces->remove(batch->store, row.name, err));
+    TRY(batch->store->namespaces->remove(batch->store, row.name, err));
     LOG(batch->engine->log, LOG_INFO, "namespace.deleted", KS("namespace", row.name),
         KI("tasks", row.removed));
     namespaces_drop(batch, map_get(&batch->engine->namespaces.by_name, row.name));

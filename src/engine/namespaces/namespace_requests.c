@@ -179,9 +179,9 @@ static int delete(struct batch *batch, struct namespace_request *request)
     if (row.deleting_at_us)
         return show(batch, request, &row);
     if (batch->store->shared) /* nothing comes into it until this commits */
-        TRY(batch->store->verbs->namespaces->hold(batch->store, row.name, true, &there, err));
+        TRY(batch->store->namespaces->hold(batch->store, row.name, true, &there, err));
     TRY(count_tasks(batch, row.name, counts, err));
-    TRY(batch->store->verbs->namespaces->plans(batch->store, row.name, &plans, err));
+    TRY(batch->store->namespaces->plans(batch->store, row.name, &plans, err));
     if (!request->purge && name_open(counts, plans, &open))
         return err_set(err, ERR_CONFLICT, "the namespace '" STR_FMT "' still has " STR_FMT
                        "; end and remove them first, or delete it with all of them (purge)",

@@ -15,7 +15,7 @@
 
 static const struct namespace_verbs *verbs_of(const struct engine *engine)
 {
-    return engine->store->verbs->namespaces;
+    return engine->store->namespaces;
 }
 
 static void state_free(struct namespace_state *state)

@@ -6,7 +6,7 @@
 
 #include "base/arena.h"
 #include "base/map.h"
-#include "core/namespaces.h"
+#include "core/namespace_row.h"
 #include "core/rate.h"
 #include "engine/engine.h"
 

@@ -41,7 +41,9 @@ static void write_counts(struct buf *out, struct str queue, const int64_t counts
 /* A queue of that name is one of the others: no sample may be there twice. */
 static bool is_shown(const struct api_call *call, const struct stats_request *request, uint32_t at)
 {
-    return metrics_shows(call, request->queues[at].row.rule.name) && at < METRICS_QUEUES_MAX && !str_is(request->queues[at].row.rule.name, "other");
+    struct str queue = request->queues[at].row.rule.name;
+
+    return metrics_shows(call, queue) && at < METRICS_QUEUES_MAX && !str_is(queue, "other");
 }
 
 static void write_tasks(struct api_call *call, const struct stats_request *request)

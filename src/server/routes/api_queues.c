@@ -110,7 +110,8 @@ static struct page_entry queue_entry(const void *ctx, uint32_t i)
 {
     const struct queue_view *view = &((const struct queues_call *)ctx)->request.queues[i];
 
-    return (struct page_entry){view->row.created_at_us, queue_name_plain(view->row.rule.name), view};
+    return (struct page_entry){view->row.created_at_us, queue_name_plain(view->row.rule.name),
+                               view};
 }
 
 static int listed(struct api_call *call)

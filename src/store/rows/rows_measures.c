@@ -52,7 +52,8 @@ static int hours_prune(struct store *store, int64_t before_us, struct err *err)
 #define NAME_QUEUES(rows, count, arena)                                                            \
     do {                                                                                           \
         for (uint32_t i_ = 0; i_ < (count); i_++) {                                                \
-            (rows)[i_].queue = queue_name_full((rows)[i_].namespace_name, (rows)[i_].queue, arena); \
+            (rows)[i_].queue =                                                                     \
+                queue_name_full((rows)[i_].namespace_name, (rows)[i_].queue, arena);               \
             TRY_MEMORY((rows)[i_].queue.data);                                                     \
         }                                                                                          \
     } while (0)
@@ -74,7 +75,9 @@ static int read_hours(struct store_reader *reader, struct str namespace_name, in
                       struct arena *arena, struct execution_hour **hours, uint32_t *count,
                       struct err *err)
 {
-    return rows_take(rows_of_reader(reader), ROWS_QUERY(ROWS_hours_sums, value_moment(since_us), value_text(namespace_name)),
+    return rows_take(rows_of_reader(reader),
+                     ROWS_QUERY(ROWS_hours_sums, value_moment(since_us),
+                                value_text(namespace_name)),
                      &hour_table, arena, ROWS_INTO(hours), count, err);
 }
 

@@ -47,8 +47,7 @@
     .info_get = rows_info_get,                                                                     \
     .info_put = rows_info_put,                                                                     \
     .recovery = &rows_recovery_verbs,                                                              \
-    .measures = &rows_measure_verbs,                                                               \
-    .namespaces = &rows_namespace_verbs
+    .measures = &rows_measure_verbs
 
 /* And of stores that several nodes share. */
 #define ROWS_SHARED_VERBS                                                                          \

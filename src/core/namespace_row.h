@@ -1,8 +1,8 @@
 /* A namespace: what shares nothing with another one. Its bounds, how long its ended tasks are kept,
- * and whether all of it is being removed. `default` is always there. The fields are listed once:
+ * and whether all of it is to go. `default` is always there. The fields are listed once:
  * stores, copies and JSON are made of the list. Pure data; any thread. */
-#ifndef CORE_NAMESPACES_H
-#define CORE_NAMESPACES_H
+#ifndef CORE_NAMESPACE_ROW_H
+#define CORE_NAMESPACE_ROW_H
 
 #include "base/buf.h"
 #include "core/field.h"
@@ -14,13 +14,14 @@
 struct namespace_row {
     struct str name;
     struct str description;
-    int64_t waiting_limit;       /* tasks that have not begun and not ended; 0 = no bound, so below */
+    int64_t waiting_limit;       /* tasks that have not begun and not ended; 0 = no bound, here and
+                                  * below */
     struct rate_rule enqueue_rate;
     int64_t payload_bytes_limit; /* of one task */
     int64_t schedules_limit;     /* schedules and recurring patterns together */
     int64_t completed_ms;        /* as retention.completed of the settings; 0 = for ever */
     int64_t failed_ms;
-    int64_t deleting_at_us;      /* everything in it is being removed since then; 0 = it is not */
+    int64_t deleting_at_us;      /* everything in it has been going since then; 0 = it stays */
     int64_t removed;             /* tasks, so far */
     int64_t created_at_us;
     int64_t updated_at_us;

@@ -1,4 +1,4 @@
-#include "core/namespaces.h"
+#include "core/namespace_row.h"
 
 #include "base/json.h"
 #include "core/render.h"
