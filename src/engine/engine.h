@@ -430,7 +430,7 @@ struct configure_request {
     struct request base;
 };
 
-/* Entries for the audit trail that no other request makes: refusals at the door, backups. */
+/* Entries for the audit trail that no other request makes: refusals at the door. */
 struct audit_request {
     struct request base;
     struct audit_entry *entries; /* without numbers, times and hashes */

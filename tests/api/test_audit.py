@@ -97,6 +97,14 @@ class Changes(AuditTest):
         self.expect(200, "DELETE", "/v1/tasks?user_id=u1")
         self.assertEqual(self.told("?action=task.purge"), [("task.purge", "u1")])
 
+    def test_d18_each_task_of_a_bulk_change_is_told(self):
+        made = {self.enqueue("t")["id"] for _ in range(3)}
+        self.expect(200, "POST", "/v1/tasks:cancel?status=pending")
+        self.assertEqual({entry["object_id"] for entry in self.trail("?action=task.cancel")}, made)
+        self.assertEqual({entry["principal"] for entry in self.trail()}, {"root"})
+        self.expect(200, "POST", "/v1/tasks:retry?status=cancelled")
+        self.assertEqual({entry["object_id"] for entry in self.trail("?action=task.retry")}, made)
+
     def test_d18_what_is_refused_by_the_rules_changes_nothing_and_is_not_told(self):
         task = self.enqueue("t")["id"]
         self.expect_error(409, "invalid_transition", "POST", f"/v1/tasks/{task}:retry")

@@ -188,7 +188,8 @@ static void prepare_one(struct bulk *bulk, uint32_t i)
     one->arena = ARENA_INIT(ONE_BYTES_MAX);
     one->item.run = one_back;
     one->request = (struct control_request){
-        .base = {.kind = REQUEST_CONTROL, .arena = &one->arena, .done = one_done, .ctx = one},
+        .base = {.kind = REQUEST_CONTROL, .arena = &one->arena, .done = one_done, .ctx = one,
+                 .caller = &bulk->call->caller},
         .task_id = bulk->places[i].id, .op = bulk->op, .actor = ACTOR_USER, .if_version = -1,
         .if_status = bulk->places[i].status};
 }
