@@ -13,6 +13,7 @@ add_library(perdura_everything STATIC $<TARGET_OBJECTS:perdura_core_objects>
 target_include_directories(perdura_everything PUBLIC src include)
 target_link_libraries(perdura_everything PUBLIC PkgConfig::SQLITE PkgConfig::PQ PkgConfig::EVENT
   PkgConfig::SSL PkgConfig::CRYPTO PkgConfig::CURL PkgConfig::YAML PkgConfig::ZSTD PkgConfig::PCRE2
+  PkgConfig::SODIUM
   Threads::Threads m)
 
 file(GLOB_RECURSE C_TESTS CONFIGURE_DEPENDS tests/unit/*_test.c)

@@ -3,7 +3,7 @@
 # to install elsewhere. Usage: deps.sh build|test|model
 set -eu
 build="gcc cmake ninja-build pkg-config libsqlite3-dev libevent-dev libssl-dev
-libcurl4-openssl-dev libyaml-dev libzstd-dev libpcre2-dev libpq-dev scdoc tzdata nodejs npm"
+libcurl4-openssl-dev libyaml-dev libzstd-dev libpcre2-dev libpq-dev libsodium-dev scdoc tzdata nodejs npm"
 test="$build clang clang-tidy libclang-rt-14-dev libcmocka-dev python3 sqlite3 curl zstd git patch
 chromium fonts-dejavu-core valgrind postgresql pgbouncer prometheus spin python3-dateutil
 python3-croniter testssl.sh"

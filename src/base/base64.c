@@ -6,46 +6,80 @@ static const char alphabet[] = "ABCDEFGHIJKLMNOPQRSTUVWXYZabcdefghijklmnopqrstuv
 
 void base64_write(const uint8_t *data, size_t len, char *out)
 {
-    uint32_t bits = 0;
-    int count = 0;
+    size_t i = 0;
 
-    for (size_t i = 0; i < len; i++) {
-        bits = bits << 8 | data[i];
-        for (count += 8; count >= 6; count -= 6)
-            *out++ = alphabet[bits >> (count - 6) & 63];
+    for (; i + 3 <= len; i += 3) {
+        uint32_t bits = (uint32_t)data[i] << 16 | (uint32_t)data[i + 1] << 8 | data[i + 2];
+
+        *out++ = alphabet[bits >> 18];
+        *out++ = alphabet[bits >> 12 & 63];
+        *out++ = alphabet[bits >> 6 & 63];
+        *out++ = alphabet[bits & 63];
     }
-    if (count)
-        *out = alphabet[bits << (6 - count) & 63];
+    if (len - i == 1) {
+        *out++ = alphabet[data[i] >> 2];
+        *out = alphabet[data[i] << 4 & 63];
+    } else if (len - i == 2) {
+        *out++ = alphabet[data[i] >> 2];
+        *out++ = alphabet[(data[i] << 4 | data[i + 1] >> 4) & 63];
+        *out = alphabet[data[i + 1] << 2 & 63];
+    }
 }
 
-static int value_of(char c)
+/* Of every character its value and 1; 0 = it is none of the alphabet. */
+#define UP(c, n) [c] = (n) + 1, [(c) + 1] = (n) + 2
+static const uint8_t values[256] = {
+    UP('A', 0),  UP('C', 2),  UP('E', 4),  UP('G', 6),  UP('I', 8),  UP('K', 10), UP('M', 12),
+    UP('O', 14), UP('Q', 16), UP('S', 18), UP('U', 20), UP('W', 22), UP('Y', 24), UP('a', 26),
+    UP('c', 28), UP('e', 30), UP('g', 32), UP('i', 34), UP('k', 36), UP('m', 38), UP('o', 40),
+    UP('q', 42), UP('s', 44), UP('u', 46), UP('w', 48), UP('y', 50), UP('0', 52), UP('2', 54),
+    UP('4', 56), UP('6', 58), UP('8', 60), ['-'] = 63,  ['_'] = 64};
+
+static uint32_t value_of(char c)
 {
-    if (c >= 'A' && c <= 'Z')
-        return c - 'A';
-    if (c >= 'a' && c <= 'z')
-        return c - 'a' + 26;
-    if (c >= '0' && c <= '9')
-        return c - '0' + 52;
-    return c == '-' ? 62 : c == '_' ? 63 : -1;
+    return values[(uint8_t)c];
+}
+
+/* What is left behind the last four characters. */
+static bool read_rest(struct str text, uint8_t *out, size_t *len)
+{
+    uint32_t bits = 0;
+
+    if (text.len == 1)
+        return false;
+    for (size_t i = 0; i < text.len; i++) {
+        if (value_of(text.data[i]) == 0)
+            return false;
+        bits = bits << 6 | (value_of(text.data[i]) - 1);
+    }
+    if (text.len == 2) {
+        out[(*len)++] = (uint8_t)(bits >> 4);
+        return (bits & 15) == 0;
+    }
+    if (text.len == 3) {
+        out[(*len)++] = (uint8_t)(bits >> 10);
+        out[(*len)++] = (uint8_t)(bits >> 2);
+        return (bits & 3) == 0;
+    }
+    return true;
 }
 
 bool base64_read(struct str text, uint8_t *out, size_t *len)
 {
-    uint32_t bits = 0;
-    int count = 0;
+    size_t i = 0;
 
     *len = 0;
-    for (size_t i = 0; i < text.len; i++) {
-        int value = value_of(text.data[i]);
+    for (; i + 4 <= text.len; i += 4) {
+        uint32_t a = value_of(text.data[i]), b = value_of(text.data[i + 1]);
+        uint32_t c = value_of(text.data[i + 2]), d = value_of(text.data[i + 3]);
+        uint32_t bits;
 
-        if (value < 0)
+        if (!a || !b || !c || !d)
             return false;
-        bits = bits << 6 | (uint32_t)value;
-        count += 6;
-        if (count >= 8) {
-            count -= 8;
-            out[(*len)++] = (uint8_t)(bits >> count);
-        }
+        bits = (a - 1) << 18 | (b - 1) << 12 | (c - 1) << 6 | (d - 1);
+        out[(*len)++] = (uint8_t)(bits >> 16);
+        out[(*len)++] = (uint8_t)(bits >> 8);
+        out[(*len)++] = (uint8_t)bits;
     }
-    return count < 6 && (bits & ((1u << count) - 1)) == 0;
+    return read_rest(str_span(text.data + i, text.len - i), out, len);
 }

@@ -28,6 +28,7 @@
     X(ERR_STORAGE, 500, 1, "storage_failed")                        \
     X(ERR_STORAGE_READ, 500, 1, "storage_error")                    \
     X(ERR_UNAVAILABLE, 503, 1, "unavailable")                       \
+    X(ERR_LOCKED, 503, 1, "locked")                                 \
     X(ERR_STORAGE_FULL, 507, 1, "storage_full")                     \
     X(ERR_USAGE, 400, 2, "usage")                                   \
     X(ERR_IO, 500, 1, "io")

@@ -45,6 +45,9 @@ struct handler_rule {
     int64_t stall_after_ms;    /* a handler silent this long is lost; -1 = not set */
     char *const *validate_command; /* asked before a lost task is put back; NULL = none */
     struct str validate_url;   /* the same over HTTP; absent = none */
+    bool encrypt;              /* its tasks are encrypted, or ... */
+    const struct str *encrypt_fields; /* ... these members of them: JSON pointers */
+    uint32_t encrypt_fields_count;
     const struct str *queues;  /* beside `default`, where its tasks wait */
     uint32_t queues_count;
 };
@@ -126,6 +129,8 @@ struct log_settings {
     struct str key;          /* file of the key that signs records; absent = STORE.log-key */
     struct str anchor;       /* file the signed records are appended to; absent = none */
     int64_t anchor_every_ms; /* 0 = the usual time */
+    const struct redact_rule *redact;
+    uint32_t redact_count;
 };
 
 /* Webhooks. */
@@ -204,6 +209,24 @@ struct pool_settings {
     uint32_t categories_count;
 };
 
+/* A key-encryption key: where it is read from, one of the three. */
+struct encryption_key {
+    struct str id;
+    struct str file;
+    struct str env;
+    char *const *command; /* argv, NULL-terminated; NULL = none */
+    struct str secret;    /* SEAL_KEY_BYTES; who takes it over wipes it. absent = not read */
+};
+
+/* Encryption at rest; no keys = there is none. */
+struct encryption_settings {
+    const struct encryption_key *keys;
+    uint32_t keys_count;
+    struct str current; /* the one that wraps new data keys; absent = nothing can be encrypted */
+    bool per_user;      /* tasks with a user_id have data keys of that user */
+    bool all;           /* every task is encrypted */
+};
+
 struct settings {
     struct str store;
     struct str listen;
@@ -229,8 +252,7 @@ struct settings {
     struct log_settings logs;
     struct tracing_settings tracing;
     int64_t writers;   /* of a node on a shared store, side by side; 0 = the usual number */
-    const struct redact_rule *redact;
-    uint32_t redact_count;
+    struct encryption_settings encryption;
     struct str backup_dir;    /* folder POST /v1/backup writes into; absent = it writes nothing */
     struct str on_no_handler; /* of a type no live worker has: "wait" or "fail" */
     int64_t unclaimed_after_ms; /* a task due for this long that no worker can take is an alert */

@@ -32,6 +32,7 @@
 #include "engine/tasks/enqueue.h"
 #include "engine/tasks/explain.h"
 #include "engine/tasks/reports.h"
+#include "engine/history/keys.h"
 #include "engine/tasks/wake.h"
 #include "engine/writers.h"
 
@@ -76,6 +77,7 @@ static const struct request_row {
     [REQUEST_AUDIT] = {"audit", trail_apply, false},
     [REQUEST_CONFIGURE] = {"configure", configure_apply, false},
     [REQUEST_ACCESS] = {"access", access_apply, false},
+    [REQUEST_KEYS] = {"keys", keys_apply, false},
 };
 
 static int apply(struct batch *batch, struct request *request)

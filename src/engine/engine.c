@@ -137,7 +137,8 @@ struct engine *engine_new(struct store *store, const struct engine_config *confi
 
     if (!engine)
         return NULL;
-    if (redact_new(&engine->redact, config->settings->redact, config->settings->redact_count, err) <
+    if (redact_new(&engine->redact, config->settings->logs.redact,
+                   config->settings->logs.redact_count, err) <
         0) {
         free(engine);
         return NULL;

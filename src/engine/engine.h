@@ -22,6 +22,7 @@
 #include "core/spec/spec.h"
 #include "core/spec/task_change.h"
 #include "core/task/why.h"
+#include "store/key_store.h"
 #include "store/store.h"
 
 #include <pthread.h>
@@ -52,6 +53,7 @@ enum request_kind {
     REQUEST_AUDIT,
     REQUEST_CONFIGURE,
     REQUEST_ACCESS,
+    REQUEST_KEYS,
     REQUEST_KIND_COUNT
 };
 
@@ -276,6 +278,22 @@ struct purge_request {
     struct request base;
     struct str user_id;
     uint32_t removed; /* out */
+};
+
+/* The keys that encrypt what is stored: what there is, and what is done with them. */
+enum keys_op { KEYS_LIST, KEYS_ROTATE, KEYS_DESTROY };
+
+struct keys_request {
+    struct request base;
+    enum keys_op op;
+    struct str namespace_name; /* DESTROY: of this namespace, and ... */
+    struct str user_id;        /* ... of this user; one of them may be absent */
+    struct keyring *keyring; /* out: of the store; NULL = nothing is encrypted */
+    const struct data_key_sum *sums; /* out: data keys by namespace and key-encryption key */
+    uint32_t sums_count;
+    int64_t rotated;   /* out: data keys that were wrapped again by this request ... */
+    int64_t left;      /* ... and those that another key than the current one still wraps */
+    int64_t destroyed; /* out */
 };
 
 /* Counts since the start, summed over all writers and stores. */

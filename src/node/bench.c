@@ -1,7 +1,9 @@
 /* `perdura bench`: what this machine does, through the same queue the server uses. */
 #include "base/clock.h"
+#include "base/hash.h"
 #include "node/node.h"
 #include "engine/engine.h"
+#include "store/sealed/keyring.h"
 
 #include <stdio.h>
 #include <stdlib.h>
@@ -18,6 +20,8 @@ struct bench {
     struct engine *engine;
     const struct settings *settings;
     struct str worker_id;
+    struct str payload;
+    bool encrypt;
     struct bench_row *rows;
     uint32_t rows_count;
     int64_t *samples_us;
@@ -52,7 +56,8 @@ static int enqueue(struct bench *bench, uint32_t count)
     for (uint32_t i = 0; request.inputs && rc == 0 && i < count; i++) {
         spec_init(&request.inputs[i]);
         request.inputs[i].spec.type = STR("bench");
-        request.inputs[i].spec.payload = STR(PAYLOAD);
+        request.inputs[i].spec.payload = bench->payload;
+        request.inputs[i].spec.seal.encrypt = bench->encrypt;
         rc = spec_finish(&request.inputs[i], bench->settings, &arena, bench->err);
     }
     if (rc == 0)
@@ -201,6 +206,37 @@ static void remove_store(const char *path)
     }
 }
 
+/* A JSON text of so many bytes that no compression makes small. */
+static struct str make_payload(int64_t bytes, struct arena *arena)
+{
+    static const char digits[] = "0123456789abcdef";
+    char *text = bytes > 0 ? arena_alloc(arena, (size_t)bytes + 1) : NULL;
+
+    if (bytes <= 0)
+        return STR(PAYLOAD);
+    if (!text)
+        return STR_NONE;
+    hash_random(text, (size_t)bytes);
+    for (int64_t i = 0; i < bytes; i++)
+        text[i] = i == 0 || i == bytes - 1 ? '"' : digits[text[i] & 15];
+    return str_span(text, (size_t)bytes);
+}
+
+/* NULL with ERR_NONE: it is not asked for. */
+static struct keyring *make_keyring(const struct bench_request *request, struct err *err)
+{
+    uint8_t bytes[SEAL_KEY_BYTES];
+    const struct encryption_key key = {.id = STR("bench"),
+                                       .secret = str_span((char *)bytes, sizeof bytes)};
+    const struct encryption_settings settings = {.keys = &key, .keys_count = 1,
+                                                 .current = key.id};
+
+    if (!request->encrypt)
+        return NULL;
+    hash_random(bytes, sizeof bytes);
+    return keyring_new(&settings, err);
+}
+
 int node_bench(const struct settings *settings, const struct bench_request *request,
                void (*step)(void *ctx, const char *name), void *step_ctx, struct arena *arena,
                struct bench_report *report, struct err *err)
@@ -209,9 +245,12 @@ int node_bench(const struct settings *settings, const struct bench_request *requ
     struct engine_config config = {.settings = settings};
     struct bench bench = {.arena = arena, .settings = settings, .err = err};
     struct str path = request->store;
+    struct keyring *keyring;
     struct store *store = NULL;
     int rc;
 
+    bench.encrypt = request->encrypt;
+    bench.payload = make_payload(request->payload_bytes, arena);
     store_own_process();
     if (!path.data)
         path = arena_format(arena, STR_FMT "/perdura-bench-%ld.db",
@@ -219,7 +258,12 @@ int node_bench(const struct settings *settings, const struct bench_request *requ
                             (long)getpid());
     bench.rows = arena_alloc_array(arena, ROWS_MAX, sizeof *bench.rows);
     bench.samples_us = arena_alloc_array(arena, SINGLES_MAX, sizeof *bench.samples_us);
-    TRY_MEMORY(path.data && bench.rows && bench.samples_us);
+    TRY_MEMORY(path.data && bench.rows && bench.samples_us && bench.payload.data);
+    keyring = make_keyring(request, err);
+    if (request->encrypt && !keyring)
+        return -(int)err->code;
+    options.keyring = keyring;
+    options.serves = request->encrypt;
     rc = store_open(&store, path, &options, err);
     if (rc == 0)
         rc = engine_open(&bench.engine, store, &config, err);
@@ -231,6 +275,7 @@ int node_bench(const struct settings *settings, const struct bench_request *requ
         engine_close(bench.engine);
     if (store)
         store->verbs->close(store);
+    keyring_free(keyring);
     if (!request->store.data)
         remove_store(path.data);
     *report = (struct bench_report){bench.rows, bench.rows_count};

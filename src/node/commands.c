@@ -82,6 +82,8 @@ void node_command_risks(const struct settings *settings, bool has_store, struct 
     add_file(&files, settings->access.token_file);
     add_file(&files, settings->access.password_file);
     add_file(&files, settings->tls.key);
+    for (uint32_t i = 0; has_store && i < settings->encryption.keys_count; i++)
+        add_file(&files, settings->encryption.keys[i].file);
     if (files.len && !files.failed)
         risks->files = arena_str(arena, buf_view(&files));
 }

@@ -111,6 +111,9 @@ struct verify_report {
 int node_verify(const struct settings *settings, const struct verify_request *request,
                 struct arena *arena, struct verify_report *report, struct err *err);
 
+/* A key-encryption key in a new file that only its owner can read. */
+int node_key_write(const char *path, struct err *err);
+
 /* backup: a consistent copy of the store in file, which must not exist yet. */
 int node_backup(const struct settings *settings, struct str file, int64_t *bytes, struct err *err);
 
@@ -167,6 +170,8 @@ struct bench_request {
     struct str folder; /* absent = the current one: the disk that is measured */
     int64_t tasks;
     int64_t batch;     /* 0 = the usual row of sizes */
+    int64_t payload_bytes; /* 0 = a small one */
+    bool encrypt;      /* with a key that is made for it and forgotten */
 };
 
 struct bench_row {

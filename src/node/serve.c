@@ -1,5 +1,6 @@
 /* The composition root of `perdura serve`: starts the parts in order, stops them in the opposite
  * one. Store, queue, callbacks, in-process workers, HTTP; everything else hangs off these. */
+#include "node/encryption_keys.h"
 #include "node/node.h"
 #include "base/fault.h"
 #include "outbound/span_export.h"
@@ -95,6 +96,12 @@ static void on_fatal(void *ctx, const struct err *reason)
     _exit(1);
 }
 
+static void on_key_missing(void *ctx, struct str id, const char *why)
+{
+    LOG(&((struct node *)ctx)->log, LOG_ERROR, "encryption.key_missing", KS("key", id),
+        KC("reason", why), KC("hint", "what it encrypts stays closed until it is there"));
+}
+
 static int start_stores(struct node *node, struct err *err)
 {
     const struct engine_config config = {.settings = node->settings,
@@ -105,6 +112,7 @@ static int start_stores(struct node *node, struct err *err)
                                          .on_fatal = on_fatal,
                                          .ctx = node};
 
+    TRY(encryption_keys_open(node->settings, on_key_missing, node, &node->stores.keyring, err));
     return serve_stores_open(&node->stores, &config, &node->engine, err);
 }
 
@@ -226,6 +234,9 @@ static int check_settings(const struct node *node, const struct settings *settin
     TRY(webhooks_check(settings, err));
     TRY(server_check_settings(settings, err));
     TRY(routes_stores(settings, stores, &count, err));
+    if (!node->stores.keyring && settings->encryption.keys_count)
+        return err_set(err, ERR_INVALID, "the first encryption key of a configuration needs a "
+                                         "restart");
     if (!node->questions && validators_any(settings))
         return err_set(err, ERR_INVALID, "the first validator of a configuration needs a restart");
     return 0;
@@ -263,6 +274,8 @@ static int apply_settings(struct node *node, const struct settings *fresh, struc
 
     TRY(with_demo(node, &fresh, err));
     TRY(check_settings(node, fresh, err));
+    if (node->stores.keyring)
+        TRY(encryption_keys_reload(node->stores.keyring, fresh, on_key_missing, node, err));
     TRY(engine_configure(node->engine, fresh, err));
     if (configure_pool(node, fresh, err) < 0) {
         engine_configure(node->engine, before, &ignored);
@@ -445,6 +458,7 @@ static void stop(struct node *node)
     if (node->loop)
         loop_free(node->loop);
     serve_stores_close(&node->stores);
+    keyring_free(node->stores.keyring);
     span_export_stop(node->spans);
     spawner_close(node->spawner);
     buf_deinit(&node->reload.restart);

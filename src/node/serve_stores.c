@@ -55,6 +55,7 @@ static int open_store(struct serve_stores *stores, struct str where, struct err 
                                     .allow_network_fs = settings->allow_network_fs,
                                     .any_schema = settings->allow_changed_schema,
                                     .pooler = str_is(settings->pooler, "transaction"),
+                                    .keyring = stores->keyring,
                                     .log = stores->config.log};
     struct serve_store *one = &stores->list[stores->count];
     struct err why = {0};

@@ -32,6 +32,7 @@ struct serve_stores {
     struct serve_store list[ROUTES_MAX];
     uint32_t count;
     struct spawner *spawner;    /* of validators; the node's */
+    struct keyring *keyring;    /* encrypts what is stored; the node's. NULL = nothing does */
     struct zones *zones;        /* of schedules, which live in the main store */
     struct store *shown;        /* what the server reads: the only one, or all of them as one */
 };

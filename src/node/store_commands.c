@@ -1,7 +1,8 @@
 /* The commands that open a store themselves: migrate, backup, and doctor's look at it; verify is in
  * verify.c. */
 #include "base/clock.h"
-#include "node/doctor_tokens.h"
+#include "node/doctor/doctor_tokens.h"
+#include "node/doctor/doctor_encryption.h"
 #include "node/node.h"
 #include "node/migration_losses.h"
 #include "engine/logs/anchor_file.h"
@@ -307,6 +308,15 @@ static bool anchor_has_folder(struct checks *checks, const struct settings *sett
     return false;
 }
 
+static void check_encryption(struct checks *checks, struct store *store,
+                             const struct settings *settings)
+{
+    struct doctor_check check = doctor_encryption(store, settings, checks->arena);
+
+    add(checks, check.verdict, "encryption", check.detail,
+        check.fix.data ? arena_cstr(checks->arena, check.fix) : NULL);
+}
+
 /* F-J7 */
 static void check_anchor(struct checks *checks, struct store *store,
                          const struct settings *settings)
@@ -449,6 +459,7 @@ static void check_store(struct checks *checks, struct str where, bool is_main,
         check_signing(checks, store, settings);
         if (is_main)
             check_tokens(checks, store);
+        check_encryption(checks, store, settings);
         if (has_anchor)
             check_anchor(checks, store, settings);
         store->verbs->close(store);

@@ -4,6 +4,7 @@
 #include "core/log/audit.h"
 #include "core/log/logverify.h"
 #include "node/node.h"
+#include "node/verify_sealed.h"
 #include "engine/logs/anchor_file.h"
 #include "engine/stores/routes.h"
 #include "store/log_store.h"
@@ -13,7 +14,7 @@
 #include <unistd.h>
 
 #define FINDINGS_MAX 10000 /* beyond that the store is lost anyway */
-#define COUNTS_MAX 10
+#define COUNTS_MAX 11
 #define FRESH_MS 60000     /* so long a line may wait for its record */
 
 struct findings {
@@ -184,6 +185,7 @@ static bool is_meant(const struct logverify_options *options, const struct sign_
 }
 
 struct totals {
+    int64_t texts; /* that were encrypted and could be opened */
     int64_t tasks;
     struct logverify_counts logs; /* without the audit trail */
     int64_t entries;              /* of that */
@@ -332,13 +334,16 @@ static int verify_one(struct str where, const struct settings *settings, bool is
                                                   : NULL;
     struct str public_key = STR_NONE;
     struct store *store;
-    int64_t found;
+    int64_t found, texts = 0;
     int rc = store_open(&store, where, &options, err);
 
     if (rc < 0)
         return strcmp(err->field, "schema") == 0 ? refuse_schema(findings, err) : rc;
     if (whole)
         rc = store->verbs->verify(store, on_line, findings, &found, err);
+    if (rc == 0 && whole)
+        rc = verify_sealed(store, settings, on_line, findings, &texts, err);
+    totals->texts += texts;
     findings->of_logs = logs && (request->checkpoints || !whole);
     if (rc == 0 && findings->of_logs)
         rc = store->verbs->logs->whole(store, on_line, findings, err);
@@ -374,6 +379,8 @@ static int fill_report(const struct totals *totals, const struct verify_request 
                                      .key_missed = totals->key_missed};
     if (request->checkpoints || !asks_logs)
         add_count(counts, report, STR("tasks"), totals->tasks);
+    if (totals->texts > 0)
+        add_count(counts, report, STR("encrypted texts"), totals->texts);
     if (only_checkpoints)
         return 0;
     if (totals->entries > 0)

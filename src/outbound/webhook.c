@@ -314,6 +314,16 @@ static void begin_call(struct webhooks *webhooks, struct webhook_call *call,
     webhooks->window_begun++;
 }
 
+/* Tried again until it expires: the key may come back. */
+static void settle_locked(struct webhooks *webhooks, struct outbox_message *message,
+                          int64_t now_us)
+{
+    settle_failed(webhooks, message, "its body is encrypted and cannot be opened here.", now_us);
+    message->key = 0;
+    webhooks->window_left--;
+    webhooks->window_begun++;
+}
+
 static void begin_calls(struct webhooks *webhooks, int64_t now_us)
 {
     struct webhook_call *call = free_call(webhooks);
@@ -323,6 +333,10 @@ static void begin_calls(struct webhooks *webhooks, int64_t now_us)
 
         if (!message->key || origin_is_busy(webhooks, callback_origin(message->target)))
             continue;
+        if (message->locked) {
+            settle_locked(webhooks, message, now_us);
+            continue;
+        }
         begin_call(webhooks, call, message, now_us);
         call = free_call(webhooks);
     }

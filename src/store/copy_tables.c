@@ -154,6 +154,10 @@ static const struct copy_column outbox[] = {
 
 static const struct copy_column tokens[] = {TOKEN_FIELDS(COPIED)};
 
+static const struct copy_column data_keys[] = {
+    UUID("id"),      NAMESPACE,          TEXT("day"),       TEXT("user_id"), TEXT("kek"),
+    TEXT("wrapped"), TIME("created_at"), TIME("destroyed_at")};
+
 static const struct copy_column buckets[] = {NAMESPACE, TEXT("name"), INT("tokens"), INT("rest"),
                                              TIME("updated_at"), TEXT("starts")};
 
@@ -200,6 +204,7 @@ const struct copy_table copy_tables[] = {
     {TABLE("queues", queues, 2)},
     {TABLE("outbox", outbox, 1)},
     {TABLE("api_tokens", tokens, 1)},
+    {TABLE("data_keys", data_keys, 1)},
     {TABLE("execution_hours", hours, 3)},
     {TABLE("rate_limits", buckets, 2), .shared_only = true},
     {TABLE("store_info", info, 1), .first = "name = 'log_chain_since'",

@@ -67,6 +67,7 @@ void held_put(struct held *held, const struct task *task)
     copy->bytes = bytes;
     copy->task.spec.payload = STR_NONE;
     copy->task.data = STR_NONE;
+    copy->task.row.sealed = NULL; /* its texts are as they are stored */
     copy->task.has_data = false;
     copy->task.mark = TASK_CLEAN;
     copy->task.execution_slot = 0;

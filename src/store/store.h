@@ -38,6 +38,8 @@ struct log_memory;
 struct recovery_verbs;
 struct measure_verbs;
 struct token_verbs;
+struct sealed;
+struct keyring;
 
 enum { /* parts of a task that a load may leave out */
     LOAD_STATE = 0,
@@ -127,6 +129,7 @@ struct outbox_message {
     struct str body;
     int64_t attempts;
     struct str last_error;
+    bool locked;        /* its body was encrypted and cannot be opened; out */
     int64_t next_at_us; /* 0 = given up */
     int64_t expires_at_us;
     int64_t created_at_us;
@@ -506,6 +509,7 @@ struct store {
     struct log_cuts *log_written;  /* chains that the transaction continued, for it */
     struct log_checked *log_checked; /* retention removes only their lines; NULL = any */
     const char *path; /* the file, where it is one; else NULL */
+    struct sealed *sealed; /* the layer that encrypts (sealed/sealed.h); NULL = there is none */
     uint32_t parts; /* > 0: this many stores read as one (store_parts.h) */
 };
 
@@ -520,6 +524,7 @@ struct store_options {
     bool serves;     /* its tasks will run: refuse a store that was moved elsewhere, ... */
     bool again;      /* ... unless this allows them to run here again */
     bool pooler;     /* PostgreSQL: a pooler may switch connections after each transaction */
+    struct keyring *keyring; /* with serves: what is encrypted and opened with; NULL = no keys */
     const struct log *log;
 };
 

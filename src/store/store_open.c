@@ -2,6 +2,7 @@
  * kinds of stores. Any thread. */
 #include "store/migrate.h"
 #include "store/postgres/pg_store.h"
+#include "store/sealed/sealed.h"
 #include "store/sqlite/sqlite_store.h"
 #include "store/store_copy.h"
 
@@ -160,6 +161,8 @@ int store_open(struct store **store, struct str where, const struct store_option
      * since then are void here. */
     if (rc == 0 && options->serves && options->again)
         rc = clear_moved(*store, err);
+    if (rc == 0 && options->serves)
+        rc = sealed_install(*store, options->keyring, err);
     if (rc < 0 && *store) {
         (*store)->verbs->close(*store);
         *store = NULL;

@@ -67,6 +67,8 @@ INSERT INTO api_tokens (id, name, scopes, queues, hash, former_hash, former_unti
     last_used_at, generation)
     VALUES ('00000000000000aa', 't', 'tasks:read work', '["a"]', 'h', 'f', 9000, 1000, 'root', 2000, 7);
 UPDATE workers SET principal = 'token:00000000000000aa';
+INSERT INTO data_keys (id, day, user_id, kek, wrapped, created_at, destroyed_at)
+    VALUES (x'0b', '2026-01-01', 'u', 'k1', 'w', 1000, 2000);
 INSERT INTO recovery_queue (id, task_id, recovery_method, scheduled_for, recovery_result,
     created_at) SELECT x'09', id, 'restart_clean', 5000, '{"ok": true}', 1000 FROM tasks LIMIT 1;
 INSERT INTO outbox (message, id, kind, target, task_id, body, expires_at, created_at)

@@ -2,6 +2,8 @@
  * The tests themselves are in conformance_*.c, by subject. */
 #include "conformance.h"
 
+#include "store/sealed/sealed.h"
+
 #include <stdio.h>
 #include <stdlib.h>
 
@@ -46,6 +48,8 @@ void store_open_again(struct conformance *c)
     struct store_options options = {.allow_network_fs = true};
 
     OK(c, store_open(&c->store, str_of(c->where), &options, &c->err));
+    if (c->keyring)
+        OK(c, sealed_install(c->store, c->keyring, &c->err));
     c->verbs = c->store->verbs;
     c->reader = c->verbs->reader_open(c->store, &c->err);
     if (!c->reader)
@@ -58,6 +62,21 @@ void store_reopen(struct conformance *c)
     store_open_again(c);
 }
 
+struct keyring *given_keyring(const char *id, uint8_t byte)
+{
+    uint8_t bytes[SEAL_KEY_BYTES];
+    struct encryption_key key = {.id = str_of(id),
+                                 .secret = str_span((const char *)bytes, sizeof bytes)};
+    struct encryption_settings settings = {.keys = &key, .keys_count = 1, .current = key.id};
+    struct keyring *keyring;
+    struct err err = {0};
+
+    memset(bytes, byte, sizeof bytes);
+    keyring = keyring_new(&settings, &err);
+    assert_non_null(keyring);
+    return keyring;
+}
+
 static int setup(void **state)
 {
     struct conformance *c = calloc(1, sizeof *c);
@@ -65,6 +84,7 @@ static int setup(void **state)
     assert_non_null(c);
     c->kind = *state;
     c->kind->make(c->where, sizeof c->where);
+    c->keyring = c->kind->sealed ? given_keyring("k1", 1) : NULL;
     store_open_again(c);
     *state = c;
     return 0;
@@ -76,6 +96,7 @@ static int teardown(void **state)
 
     store_close(c);
     c->kind->drop(c->where);
+    keyring_free(c->keyring);
     arena_deinit(&c->arena);
     free(c);
     return 0;
@@ -133,6 +154,7 @@ struct task *given_task(struct conformance *c, const char *queue, const char *ty
     task->spec.timeout_ms = TASK_DEFAULT_TIMEOUT_MS;
     task->spec.auto_recovery = true;
     task->spec.created_at_us = T0_US;
+    task->spec.seal.encrypt = c->keyring != NULL;
     task->has_spec = true;
     task->status = STATUS_PENDING;
     task->state = STR("Queued");

@@ -24,6 +24,7 @@ struct conformance_kind {
     void (*drop)(const char *where);       /* removes it and all that was made beside it */
     void (*harm)(const char *where);       /* damages a closed store that has tasks */
     bool backup_is_store;                  /* a backup is itself a place that store_open takes */
+    bool sealed; /* under the layer that encrypts (store/sealed), and every task is encrypted */
 };
 
 struct conformance {
@@ -32,6 +33,7 @@ struct conformance {
     struct store *store;
     const struct store_verbs *verbs;
     struct store_reader *reader;
+    struct keyring *keyring; /* of a sealed one */
     struct uuid7 ids;
     struct arena arena; /* lives as long as the test */
     struct err err;
@@ -77,6 +79,8 @@ void store_commit(struct conformance *c);
 void store_rollback(struct conformance *c);
 void store_close(struct conformance *c);
 void store_open_again(struct conformance *c);
+/* A keyring with one key-encryption key of this id, whose bytes are all the same. */
+struct keyring *given_keyring(const char *id, uint8_t byte);
 void store_reopen(struct conformance *c);
 
 /* A pending task with a key, an id and defaults, not stored yet. */

@@ -11,7 +11,9 @@ static void harm(const char *where)
 int main(void)
 {
     static const struct conformance_kind postgres = {"postgres", pg_schema_make, pg_schema_drop,
-                                                     harm, false};
+                                                     harm, false, false};
+    static const struct conformance_kind sealed = {"postgres, encrypted", pg_schema_make,
+                                                   pg_schema_drop, harm, false, true};
 
-    return conformance_run(&postgres);
+    return conformance_run(&postgres) + conformance_run(&sealed);
 }

@@ -42,7 +42,9 @@ static void harm(const char *where)
 
 int main(void)
 {
-    static const struct conformance_kind sqlite = {"sqlite", make, drop, harm, true};
+    static const struct conformance_kind sqlite = {"sqlite", make, drop, harm, true, false};
+    static const struct conformance_kind sealed = {"sqlite, encrypted", make, drop, harm, true,
+                                                   true};
 
-    return conformance_run(&sqlite);
+    return conformance_run(&sqlite) + conformance_run(&sealed);
 }

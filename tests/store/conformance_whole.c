@@ -152,7 +152,7 @@ static void migrations_go_down_and_up_again(void **state)
         assert_int_equal(done, 1);
     }
     OK(c, store_open(&c->store, str_of(c->where), &options, &c->err));
-    c->verbs->close(c->store);
+    c->store->verbs->close(c->store);
     store_open_again(c);
     store_begin(c);
     task = given_ready(c, "q", "t", 1);

@@ -2,7 +2,7 @@
  * task is read with everything that belongs to it (A10). */
 #include "sqlite_fixture.h"
 
-#include "store/rows/rows_measures.h"
+#include "store/rows/rows_verbs.h"
 #include "store/rows/rows_registry.h"
 
 static void a_queue_comes_back_with_all_its_limits(void **state)

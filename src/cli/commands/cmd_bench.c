@@ -10,6 +10,9 @@ static const struct flag flags[] = {
      .max = 100000000, .help = "tasks per measurement"},
     {.name = "batch", .type = FLAG_INT, .value = "N", .min = 1, .max = 10000,
      .help = "measure this batch size only"},
+    {.name = "payload", .type = FLAG_INT, .value = "BYTES", .min = 2, .max = 1048576,
+     .help = "size of the payloads (default: 110 bytes)"},
+    {.name = "encrypt", .type = FLAG_BOOL, .help = "store the tasks encrypted"},
     {.name = "folder", .type = FLAG_TEXT, .value = "FOLDER",
      .help = "folder of the temporary store; its disk is measured"},
     {.name = "config", .type = FLAG_TEXT, .value = "FILE", .help = "configuration file"},
@@ -86,7 +89,9 @@ static int run(struct call *call)
     struct bench_request request = {.store = call_given_text(call, "store"),
                                     .folder = call_given_text(call, "folder"),
                                     .tasks = call_int(call, "tasks", 20000),
-                                    .batch = call_int(call, "batch", 0)};
+                                    .batch = call_int(call, "batch", 0),
+                                    .payload_bytes = call_int(call, "payload", 0),
+                                    .encrypt = call_given(call, "encrypt")};
     struct bench_report report = {0};
     struct progress progress;
     CONFIG_AUTO struct config config = {0};

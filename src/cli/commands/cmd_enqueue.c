@@ -54,6 +54,10 @@ static const struct flag flags[] = {
     {.name = "category", .type = FLAG_TEXT, .value = "NAME", .field = "category",
      .help = "category; gives queue, priority, retries, time-out and windows where the task sets "
              "none"},
+    {.name = "encrypt", .type = FLAG_BOOL, .field = "encrypt",
+     .help = "store it encrypted, with all it leaves behind"},
+    {.name = "encrypt-field", .type = FLAG_LIST, .value = "POINTER", .field = "encrypt_fields",
+     .help = "of payload, data and result encrypt only these members"},
     {.name = "hash-input", .type = FLAG_BOOL, .field = "hash_input",
      .help = "a second task of this type with an equal payload is not made, you get the first"},
     {.name = "hash-field", .type = FLAG_LIST, .value = "POINTER", .field = "hash_fields",

@@ -1,8 +1,11 @@
 /* The settings as a table: the configuration file, `doctor`, the manual page and the joining of
  * flags and environment all read it. Constant data and the checks that span several keys. */
 #include "cli/config/config.h"
+#include "base/json.h"
 #include "core/bounds.h"
 #include "core/log/redact.h"
+#include "core/seal/envelope.h"
+#include "core/seal/seal_members.h"
 #include "core/task/search.h"
 
 #define DAY_MS INT64_C(86400000)
@@ -33,9 +36,25 @@ static bool is_queue_name(struct str name, struct err *err)
     return false;
 }
 
+static int check_pointers(const struct handler_rule *rule, struct err *err)
+{
+    for (uint32_t i = 0; i < rule->encrypt_fields_count; i++)
+        if (rule->encrypt_fields[i].len == 0 || !json_pointer_valid(rule->encrypt_fields[i]) ||
+            rule->encrypt_fields[i].len > SEAL_POINTER_BYTES)
+            return err_set(err, ERR_INVALID, "encrypt_fields of handler '" STR_FMT "' must be JSON "
+                           "pointers such as /card/number, at most %d bytes each",
+                           STR_ARG(rule->type), SEAL_POINTER_BYTES);
+    if (rule->encrypt && rule->encrypt_fields_count)
+        return err_set(err, ERR_INVALID, "handler '" STR_FMT "' has both encrypt and "
+                       "encrypt_fields; keep one of them", STR_ARG(rule->type));
+    return 0;
+}
+
 static int check_handler(const void *record, struct err *err)
 {
     const struct handler_rule *rule = record;
+
+    TRY(check_pointers(rule, err));
 
     if (!type_pattern_valid(rule->type))
         return err_set(err, ERR_INVALID, "type '" STR_FMT "' must be exact, or a prefix with one "
@@ -113,6 +132,11 @@ static const struct config_field handler_fields[] = {
      .absent = -1, .max = BOUND_DELAY_MS, .help = "longest delay between attempts"},
     {.key = "hash_input", .kind = CONFIG_BOOL, AT(handler_rule, hash_input), .fallback = "false",
      .help = "equal payloads of this type are one task"},
+    {.key = "encrypt", .kind = CONFIG_BOOL, AT(handler_rule, encrypt), .fallback = "false",
+     .help = "tasks of this type are stored encrypted"},
+    {.key = "encrypt_fields", .kind = CONFIG_TEXTS, AT(handler_rule, encrypt_fields),
+     .count_offset = offsetof(struct handler_rule, encrypt_fields_count), .max = SEAL_POINTERS_MAX,
+     .help = "JSON pointers: of payload, data and result only these members are encrypted"},
     {.key = "output_max", .kind = CONFIG_BYTES, AT(handler_rule, output_bytes_max), .absent = -1,
      .max = INT64_C(1) << 30,
      .help = "bytes kept per run of its output and of logs and states on descriptor 3"},
@@ -224,6 +248,35 @@ static const struct config_field redact_fields[] = {
     {0}};
 static const struct config_record redact_record = {"redact", sizeof(struct redact_rule),
                                                    redact_fields, check_redact};
+
+static int check_encryption_key(const void *record, struct err *err)
+{
+    const struct encryption_key *key = record;
+
+    for (size_t i = 0; i < key->id.len; i++)
+        if (!strchr("abcdefghijklmnopqrstuvwxyzABCDEFGHIJKLMNOPQRSTUVWXYZ0123456789._-",
+                    key->id.data[i]))
+            return err_set(err, ERR_INVALID, "the id '" STR_FMT "' of an encryption key must be of "
+                           "letters, digits, '.', '_' and '-'", STR_ARG(key->id));
+    if (key->id.len == 0 ||
+        (key->file.data != NULL) + (key->env.data != NULL) + (key->command != NULL) != 1)
+        return err_set(err, ERR_INVALID, "the encryption key '" STR_FMT "' needs an id and one of "
+                       "file, env and command", STR_ARG(key->id));
+    return 0;
+}
+
+static const struct config_field encryption_key_fields[] = {
+    {.key = "id", .kind = CONFIG_TEXT, AT(encryption_key, id), .max = 64, .required = true,
+     .help = "name of the key, stored beside what it wraps"},
+    {.key = "file", .kind = CONFIG_TEXT, AT(encryption_key, file),
+     .help = "file with 32 bytes in base64 or hex, mode 600"},
+    {.key = "env", .kind = CONFIG_TEXT, AT(encryption_key, env), .max = BOUND_NAME_BYTES,
+     .help = "variable with the same; it is removed from the environment"},
+    {.key = "command", .kind = CONFIG_ARGV, AT(encryption_key, command), .max = 256,
+     .help = "program and arguments that print the same, such as the client of a key store"},
+    {0}};
+static const struct config_record encryption_key_record = {
+    "encryption.keys", sizeof(struct encryption_key), encryption_key_fields, check_encryption_key};
 
 static const struct config_field root_fields[] = {
     {.key = "store", .kind = CONFIG_TEXT, SETTING(store), .fallback = "perdura.db", .flag = "store",
@@ -400,7 +453,16 @@ static const struct config_field root_fields[] = {
     {.key = "rules", .live = true, .kind = CONFIG_LIST, SETTING_LIST(rules), .max = 1024,
      .record = &rule_record,
      .help = "priorities by type and metadata, applied when a task is enqueued"},
-    {.key = "redact", .kind = CONFIG_LIST, SETTING_LIST(redact), .max = REDACT_RULES_MAX,
+    {.key = "encryption.keys", .live = true, .kind = CONFIG_LIST, SETTING_LIST(encryption.keys),
+     .max = 32, .record = &encryption_key_record,
+     .help = "keys that wrap the data keys of what is stored encrypted"},
+    {.key = "encryption.current", .live = true, .kind = CONFIG_TEXT, SETTING(encryption.current),
+     .max = 64, .help = "id of the key that wraps new data keys"},
+    {.key = "encryption.per_user", .live = true, .kind = CONFIG_BOOL, SETTING(encryption.per_user),
+     .fallback = "false", .help = "tasks with a user_id are encrypted with a key of that user"},
+    {.key = "encryption.all", .live = true, .kind = CONFIG_BOOL, SETTING(encryption.all),
+     .fallback = "false", .help = "store every task encrypted, not only those that ask for it"},
+    {.key = "redact", .kind = CONFIG_LIST, SETTING_LIST(logs.redact), .max = REDACT_RULES_MAX,
      .record = &redact_record, .help = "what is taken out of log lines before they are stored"},
     {0}};
 const struct config_record config_root = {"", sizeof(struct config), root_fields, NULL};

@@ -252,6 +252,12 @@ static int read_depends_on(struct parse *parse, const struct member *member, str
 
 #define AT(path) offsetof(struct task_input, path)
 #define TEXT(name, path, max) {STR(name), read_text, AT(path), 0, max, 0}
+static int read_encrypt_fields(struct parse *parse, const struct member *member, struct str value)
+{
+    (void)member;
+    return spec_read_encrypt_fields(value, parse->arena, parse->input, parse->err);
+}
+
 #define NUMBER(name, path, min, max, flag) {STR(name), read_number, AT(path), min, max, flag}
 #define SPECIAL(name, read, path, min, max) {STR(name), read, AT(path), min, max, 0}
 
@@ -263,6 +269,8 @@ static const struct member members[] = {
     SPECIAL("data", read_json, data, 0, BOUND_DATA_BYTES),
     SPECIAL("delay_ms", read_delay, delay_ms, 0, BOUND_DELAY_MS),
     SPECIAL("depends_on", read_depends_on, depends_on, 0, 0),
+    SPECIAL("encrypt", read_bool, spec.seal.encrypt, 0, 0),
+    SPECIAL("encrypt_fields", read_encrypt_fields, spec.seal.fields, 0, 0),
     SPECIAL("hash_fields", read_hash_fields, hash_fields, 0, 0),
     SPECIAL("hash_input", read_hash_input, hash_input, 0, 0),
     SPECIAL("max_attempts", read_max_attempts, spec.retry.max_retries, 1, BOUND_RETRIES + 1),

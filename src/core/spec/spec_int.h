@@ -35,6 +35,8 @@ int spec_no_memory(struct err *err);
 /* The members that are lists. */
 int spec_read_tags(struct str value, struct arena *arena, struct task_input *input,
                    struct err *err);
+int spec_read_encrypt_fields(struct str value, struct arena *arena, struct task_input *input,
+                             struct err *err);
 int spec_read_hash_fields(struct str value, struct arena *arena, struct task_input *input,
                           struct err *err);
 int spec_read_depends_on(struct str value, struct arena *arena, struct task_input *input,

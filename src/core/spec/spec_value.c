@@ -3,6 +3,9 @@
  * Pure, any thread. */
 #include "core/spec/spec_int.h"
 
+#include "core/seal/envelope.h"
+#include "core/seal/seal_members.h"
+
 #include "base/clock.h"
 #include "core/task/search.h"
 
@@ -219,6 +222,31 @@ int spec_read_tags(struct str value, struct arena *arena, struct task_input *inp
     buf_byte(&out, ']');
     input->spec.tags = out.failed ? STR_NONE : arena_str(arena, buf_view(&out));
     return input->spec.tags.data ? 0 : spec_no_memory(err);
+}
+
+int spec_read_encrypt_fields(struct str value, struct arena *arena, struct task_input *input,
+                             struct err *err)
+{
+    BUF_AUTO struct buf out = BUF_INIT(SEAL_POINTERS_MAX * (SEAL_POINTER_BYTES * 6 + 3) + 2);
+    struct str texts[SEAL_POINTERS_MAX];
+    uint32_t count;
+
+    TRY(read_texts(value, "encrypt_fields", SEAL_POINTERS_MAX, SEAL_POINTER_BYTES, arena, texts,
+                   &count, err));
+    buf_byte(&out, '[');
+    for (uint32_t i = 0; i < count; i++) {
+        if (!json_pointer_valid(texts[i]) || texts[i].len == 0)
+            return err_set_field(err, ERR_INVALID, "encrypt_fields",
+                                 "\"encrypt_fields\" takes JSON pointers such as "
+                                 "\"/card/number\".");
+        json_comma(&out);
+        json_write_string(&out, texts[i]);
+    }
+    buf_byte(&out, ']');
+    if (count == 0)
+        return 0;
+    input->spec.seal.fields = out.failed ? STR_NONE : arena_str(arena, buf_view(&out));
+    return input->spec.seal.fields.data ? 0 : spec_no_memory(err);
 }
 
 int spec_read_hash_fields(struct str value, struct arena *arena, struct task_input *input,

@@ -47,6 +47,12 @@ struct task_trace {
     struct str state;
 };
 
+/* Whether a task is stored encrypted; set when it is enqueued and kept for all it leaves behind. */
+struct task_seal {
+    bool encrypt;      /* all of it */
+    struct str fields; /* JSON array of pointers: of payload, data and result only these members */
+};
+
 /* What was asked for: written once, never changed. */
 struct task_spec {
     struct str namespace_name;
@@ -67,6 +73,7 @@ struct task_spec {
     struct str callback_url;
     struct task_origin origin;
     struct uuid category_id; /* nil = none */
+    struct task_seal seal;
     enum unique_until unique_until;
     enum on_unsatisfied on_unsatisfied;
     struct retry_rule retry; /* policy, delays, max_retries */
@@ -152,6 +159,27 @@ struct task_row {
     uint64_t copied_in;
     bool taken;    /* out of the ready line, though stored as ready */
     uint32_t part; /* of several stores read as one: which of them has it */
+    const struct task_sealed *sealed; /* its encrypted texts as stored; NULL = none known */
+    uint64_t sealed_in; /* the transaction whose memory that lies in; 0 = the task's own */
+    bool locked;        /* what a handler gets of it was encrypted and could not be opened */
+};
+
+/* Texts of a task that are encrypted at rest (store/sealed). */
+enum seal_text {
+    SEAL_PAYLOAD,
+    SEAL_DATA,
+    SEAL_ERROR,
+    SEAL_LAST_ERROR,
+    SEAL_DETAILS,
+    SEAL_CHECKPOINT,
+    SEAL_TEXTS_COUNT
+};
+
+/* Each as it is stored beside what it was opened to: a text that did not change is written as it
+ * was, also where there is no key to open it. */
+struct task_sealed {
+    struct str stored[SEAL_TEXTS_COUNT];
+    struct str clear[SEAL_TEXTS_COUNT];
 };
 
 struct task {

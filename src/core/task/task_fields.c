@@ -106,6 +106,18 @@ struct str *task_text(struct task *task, size_t at)
     return (struct str *)(void *)((char *)task + offsets[at]);
 }
 
+static const struct task_sealed *copy_sealed(const struct task_sealed *sealed,
+                                             struct arena *arena)
+{
+    struct task_sealed *copy = sealed ? arena_copy(arena, sealed, sizeof *sealed) : NULL;
+
+    for (size_t i = 0; copy && i < SEAL_TEXTS_COUNT; i++) {
+        copy->stored[i] = arena_str(arena, copy->stored[i]);
+        copy->clear[i] = arena_str(arena, copy->clear[i]);
+    }
+    return copy;
+}
+
 struct task *task_copy(const struct task *task, struct arena *arena)
 {
     struct task *copy = arena_copy(arena, task, sizeof *task);
@@ -116,6 +128,8 @@ struct task *task_copy(const struct task *task, struct arena *arena)
         *task_text(copy, i) = arena_str(arena, *task_text(copy, i));
     copy->spec.payload = arena_str(arena, task->spec.payload);
     copy->data = arena_str(arena, task->data);
+    copy->row.sealed = copy_sealed(task->row.sealed, arena);
+    copy->row.sealed_in = 0;
     return copy;
 }
 

@@ -50,6 +50,8 @@
     STATE(progress, progress, INT, FIELD_FILLED, 0, no, SHOW, ASK_NOT)                             \
     STATE(priority, priority, INT, FIELD_FILLED, 0, no, SHOW, ASK_NOT)                             \
     SPEC(payload, spec.payload, BODY, FIELD_LONG, 0, no, SHOW_CONTENT, ASK_NOT)                    \
+    SPEC(encrypt, spec.seal.encrypt, BOOL, FIELD_EMPTY, 0, no, SHOW, ASK_NOT)                      \
+    OPTION(encrypt_fields, spec.seal.fields, TEXT, 0, 0, no, SHOW_LIST, ASK_NOT)                   \
     SPEC(payload_sum, row.payload_sum, INT, FIELD_EMPTY | FIELD_UNREAD, 0, no, SHOW_NOT, ASK_NOT)  \
     ELSEWHERE(data, data, BODY, FIELD_LONG, 0, no, SHOW_DATA, ASK_NOT)                             \
     DETAIL(metadata, about.metadata, TEXT, 0, 0, no, SHOW_OBJECT, ASK_NOT)                         \

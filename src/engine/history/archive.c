@@ -3,6 +3,7 @@
 #include "base/clock.h"
 #include "core/bounds.h"
 #include "core/render.h"
+#include "store/sealed/sealed.h"
 
 #include <errno.h>
 #include <fcntl.h>
@@ -30,8 +31,8 @@ static int write_events(struct store *store, struct store_reader *reader, const 
 
     TRY_MEMORY(pages && counts);
     for (; count < EVENT_PAGES_MAX; count++) {
-        TRY(store->verbs->read_events(reader, &task->id, before_seq, BOUND_LIST_LIMIT, arena,
-                                      &pages[count], &counts[count], err));
+        TRY(sealed_below(store)->read_events(reader, &task->id, before_seq, BOUND_LIST_LIMIT, arena,
+                                             &pages[count], &counts[count], err));
         if (counts[count] == 0)
             break;
         before_seq = pages[count][counts[count] - 1].seq;
@@ -56,9 +57,10 @@ static int write_line(struct store *store, struct store_reader *reader, const st
     struct task *whole;
     int64_t created_us;
 
-    TRY(store->verbs->read_task(reader, &task->id, &arena, &whole, err));
+    TRY(sealed_below(store)->read_task(reader, &task->id, &arena, &whole, err));
     if (whole)
-        TRY(store->verbs->read_result(reader, &task->id, &arena, &extra.result, &created_us, err));
+        TRY(sealed_below(store)->read_result(reader, &task->id, &arena, &extra.result,
+                                             &created_us, err));
     if (whole) {
         buf_text(out, "{\"task\":");
         render_task(out, whole, &extra);

@@ -13,6 +13,7 @@
 #include "store/catalog_store.h"
 
 #define WALK_PAGE 2000 /* delayed tasks looked at in one commit */
+#define LOCKED_DELAY_US (60 * CLOCK_SECOND_US)
 #define CLOSED_FOR_US (24 * 3600 * CLOCK_SECOND_US) /* then one that never opens is looked at */
 
 /* The clock its windows go by: that of its schedule, else of its category. */
@@ -233,6 +234,16 @@ int windows_admit(struct batch *batch, const struct claim_request *request, stru
     FAULT_POINT("claim.put_off");
     return batch_move(batch, task, STATUS_DELAYED, MOVE_POSTPONE, WINDOWS_STATE, ACTOR_SCHEDULER,
                       opening(batch, opens_us), err);
+}
+
+int windows_lock(struct batch *batch, struct task *task, enum claim_move *move, struct err *err)
+{
+    *move = CLAIM_PUT_OFF;
+    limits_take_back(batch, task);
+    TRY(batch_adopt(batch, task, err));
+    delay_until(task, batch->wall_us + LOCKED_DELAY_US);
+    return batch_move(batch, task, STATUS_DELAYED, MOVE_POSTPONE, LOCKED_STATE, ACTOR_SCHEDULER,
+                      STR_NONE, err);
 }
 
 bool windows_count(struct batch *batch, const struct task *task)

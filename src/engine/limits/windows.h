@@ -10,6 +10,7 @@
 enum claim_move { CLAIM_TAKE, CLAIM_PUT_OFF, CLAIM_GIVE_BACK };
 
 #define WINDOWS_STATE "Waiting for its window"
+#define LOCKED_STATE "Encrypted, and cannot be opened"
 /* After windows changed, the tasks they put off are looked at again page by page. */
 struct windows {
     uint64_t seen;        /* a checksum of the windows that put tasks off ... */
@@ -27,6 +28,8 @@ int windows_hold(struct batch *batch, struct task *task, enum status *to, const 
 int windows_wait_on(struct batch *batch, struct task *task, bool *waits, struct err *err);
 int windows_admit(struct batch *batch, const struct claim_request *request, struct task *task,
                   enum claim_move *move, struct err *err);
+/* What a claim would hand out cannot be opened: it waits for a minute, and then for the next. */
+int windows_lock(struct batch *batch, struct task *task, enum claim_move *move, struct err *err);
 /* Must the line see it, because its category counts what one claim gets? */
 bool windows_count(struct batch *batch, const struct task *task);
 /* After windows were changed those put off by them are looked at again, a page at a time. */

@@ -316,6 +316,7 @@ static void begin(struct call *call)
     case REQUEST_PURGE:
     case REQUEST_STATS:
     case REQUEST_CONFIGURE:
+    case REQUEST_KEYS:
         call_spread(call, routes_all(routes));
         break;
     default: /* the outbox: each part has a dispatcher of its own; jobs live in the main store */

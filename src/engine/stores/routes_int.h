@@ -60,6 +60,7 @@ struct share {
         struct purge_request purge;
         struct stats_request stats;
         struct configure_request configure;
+        struct keys_request keys;
     } as;
     struct call *call;
     struct part *part;

@@ -270,6 +270,36 @@ static int merge_purge(struct call *call, const struct tally *tally)
     return 0;
 }
 
+/* Each store has data keys of its own. */
+static int merge_keys(struct call *call, const struct tally *tally)
+{
+    struct keys_request *request = (struct keys_request *)call->request;
+    struct data_key_sum *sums;
+    uint32_t count = 0;
+
+    for (uint32_t mask = tally->well; mask; mask &= mask - 1)
+        count += call->shares[first_part(mask)]->as.keys.sums_count;
+    sums = arena_alloc_array(request->base.arena, count + 1, sizeof *sums);
+    if (!sums)
+        return err_no_memory(&request->base.err);
+    request->sums = sums;
+    request->sums_count = 0;
+    request->rotated = request->left = request->destroyed = 0;
+    for (uint32_t mask = tally->well; mask; mask &= mask - 1) {
+        struct share *share = call->shares[first_part(mask)];
+
+        for (uint32_t i = 0; i < share->as.keys.sums_count; i++)
+            sums[request->sums_count++] = share->as.keys.sums[i];
+        if (share->as.keys.keyring)
+            request->keyring = share->as.keys.keyring;
+        request->rotated += share->as.keys.rotated;
+        request->left += share->as.keys.left;
+        request->destroyed += share->as.keys.destroyed;
+        arena_adopt(request->base.arena, &share->arena);
+    }
+    return 0;
+}
+
 static int merge_by_kind(struct call *call, const struct tally *tally)
 {
     struct queues_request *queues = (struct queues_request *)call->request;
@@ -285,6 +315,8 @@ static int merge_by_kind(struct call *call, const struct tally *tally)
         return merge_patch(call, tally);
     case REQUEST_PURGE:
         return merge_purge(call, tally);
+    case REQUEST_KEYS:
+        return merge_keys(call, tally);
     default: /* leave */
         return 0;
     }
@@ -294,7 +326,7 @@ static int merge_by_kind(struct call *call, const struct tally *tally)
 static bool needs_all(const struct request *request)
 {
     return request->kind == REQUEST_PURGE || request->kind == REQUEST_QUEUE_PATCH ||
-           request->kind == REQUEST_CONFIGURE ||
+           request->kind == REQUEST_CONFIGURE || request->kind == REQUEST_KEYS ||
            (request->kind == REQUEST_QUEUES &&
             ((const struct queues_request *)request)->name.data);
 }

@@ -240,7 +240,8 @@ int routes_open(struct engine **out, const struct route_part *parts, uint32_t co
     pthread_mutex_init(&routes->mutex, NULL);
     hash_random(&routes->seed, sizeof routes->seed);
     name_node(routes);
-    rc = redact_new(&front->redact, front->settings->redact, front->settings->redact_count, err);
+    rc = redact_new(&front->redact, front->settings->logs.redact,
+                    front->settings->logs.redact_count, err);
     if (rc == 0)
         rc = place_configured(routes, parts, count, err);
     for (uint32_t i = 0; rc == 0 && i < count; i++)

@@ -17,7 +17,8 @@ struct share *share_new(struct call *call, uint32_t part)
         [REQUEST_QUEUE_PATCH] = sizeof(struct queue_patch_request),
         [REQUEST_PURGE] = sizeof(struct purge_request),
         [REQUEST_STATS] = sizeof(struct stats_request),
-        [REQUEST_CONFIGURE] = sizeof(struct configure_request)};
+        [REQUEST_CONFIGURE] = sizeof(struct configure_request),
+        [REQUEST_KEYS] = sizeof(struct keys_request)};
     struct share *share = calloc(1, sizeof *share);
 
     if (!share)

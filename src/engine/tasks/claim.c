@@ -248,7 +248,9 @@ static int hand_out(struct batch *batch, struct claim_request *request,
     for (uint32_t i = 0; i < count; i++) {
         enum claim_move move = CLAIM_TAKE;
 
-        if (!uuid_is_nil(&tasks[i]->spec.category_id))
+        if (tasks[i]->row.locked)
+            TRY(windows_lock(batch, tasks[i], &move, err));
+        else if (!uuid_is_nil(&tasks[i]->spec.category_id))
             TRY(windows_admit(batch, request, tasks[i], &move, err));
         if (move == CLAIM_TAKE)
             TRY(claim_take(batch, request, worker, tasks[i], err));

@@ -208,7 +208,7 @@ static int escalate(struct batch *batch, struct task *task, struct err *err)
     if (enqueue_tasks(batch, &input, 1, ACTOR_LEADER, NULL, &batch->arena, &made, &duplicate,
                       &differs, err) == 0)
         return 0;
-    if (err_http_status(err->code) >= 500)
+    if (err_http_status(err->code) >= 500 && err->code != ERR_LOCKED)
         return -(int)err->code;
     LOG(batch->engine->log, LOG_WARN, "dead_letter.not_escalated", KC("task", id),
         KS("correlation_id", task->spec.correlation_id), KC("reason", err->text));

@@ -15,6 +15,7 @@
 #include "engine/plans/runs.h"
 #include "engine/tasks/ended.h"
 #include "engine/tasks/reports.h"
+#include "store/sealed/sealed.h"
 
 #include <stdio.h>
 
@@ -216,6 +217,15 @@ static struct task *make_task(struct plan *plan, struct task_input *input,
         task->by_wall = true;
     }
     return task;
+}
+
+/* Whether it is stored encrypted is decided once and kept. */
+static int admit_seal(struct plan *plan, struct task *task)
+{
+    const struct handler_rule *rule =
+        settings_handler(plan->batch->engine->settings, task->spec.type);
+
+    return sealed_admit(plan->batch->store, task, rule, plan->arena, plan->err);
 }
 
 static bool same_payload(struct str a, struct str b)
@@ -531,6 +541,7 @@ int enqueue_run(struct batch *batch, struct task_input *input, const struct run_
     enum status to;
 
     TRY_MEMORY(task);
+    TRY(admit_seal(&plan, task));
     TRY(limits_queue_make(batch, input->spec.queue, &queue, err));
     *out = task;
     task->waits.open_dependencies = waits;
@@ -558,6 +569,7 @@ int enqueue_tasks(struct batch *batch, struct task_input *inputs, uint32_t count
     for (uint32_t i = 0; i < count; i++) {
         duplicate[i] = differs[i] = false;
         tasks[i] = TRY_MEMORY(make_task(&plan, &inputs[i], NULL));
+        TRY(admit_seal(&plan, tasks[i]));
     }
     for (uint32_t i = 0; i < count; i++) {
         TRY(reserve(&plan, i));

@@ -148,6 +148,9 @@ static int read_original(struct api_call *call, struct store_reader *reader,
     TRY(verbs->read_task(reader, &call->task_id, call->arena, &task, &call->err));
     if (!task)
         return err_set(&call->err, ERR_NOT_FOUND, "there is no task with this id");
+    if (task->row.locked)
+        return err_set(&call->err, ERR_LOCKED, "the task is encrypted and cannot be opened here, "
+                                               "so that there is nothing to fork");
     if (fork->if_version >= 0 && fork->if_version != task->version)
         return err_set(&call->err, ERR_VERSION, "the task is at version %lld, not %lld; read it "
                        "again", (long long)task->version, (long long)fork->if_version);

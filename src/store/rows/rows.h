@@ -97,9 +97,12 @@ struct rows_driver {
     bool (*again)(struct rows *rows, int rc, int *turns);
 };
 
+struct sealed;
+
 struct rows {
     const struct rows_driver *driver;
     bool reads;    /* a reader's */
+    struct sealed *sealed; /* the layer that encrypts, above a reader; NULL = there is none */
     bool together; /* its statements share one transaction, begun for all of them */
 };
 

@@ -1,6 +1,6 @@
 /* How executions ended per hour and category, how long queues have had tasks waiting, and counts,
  * once for every store. The writer's thread writes hours; readers read everything else. */
-#include "store/rows/rows_measures.h"
+#include "store/rows/rows_verbs.h"
 
 FIELD_WORDS(status, status, STATUS_NONE);
 

@@ -52,6 +52,9 @@
     X(outbox_delete) X(outbox_count) X(outbox_prune)
 
 #define ROWS_AUDIT_STATEMENTS(X) X(audit_last) X(audit_insert) X(audit_behind) X(audit_remove)
+#define ROWS_KEY_STATEMENTS(X)                                                                     \
+    X(key_put) X(key_rewrap) X(keys_overwrite) X(keys_destroy) X(keys_page) X(key_find)            \
+    X(key_by_id) X(keys_any) X(keys_sums) X(sealed_task)
 
 /* Lists for people: any of their filters may be NULL. */
 #define ROWS_LIST_STATEMENTS(X)                                                                    \
@@ -62,7 +65,8 @@
     ROWS_LIST_STATEMENTS(X) ROWS_RECOVERY_STATEMENTS(X) ROWS_MEASURE_STATEMENTS(X)                 \
     ROWS_CATALOG_STATEMENTS(X) ROWS_PLAN_STATEMENTS(X) ROWS_RUN_STATEMENTS(X)                     \
     ROWS_EXECUTION_STATEMENTS(X) ROWS_REGISTRY_STATEMENTS(X) ROWS_RELATIVE_STATEMENTS(X)     \
-    ROWS_WAITING_STATEMENTS(X) ROWS_AUDIT_STATEMENTS(X) ROWS_TOKEN_STATEMENTS(X)
+    ROWS_WAITING_STATEMENTS(X) ROWS_AUDIT_STATEMENTS(X) ROWS_TOKEN_STATEMENTS(X)                   \
+    ROWS_KEY_STATEMENTS(X)
 
 #define ROWS_SHARED_STATEMENTS(X)                                                                  \
     X(jobs_hold) X(worker_one) X(worker_renew) X(queue_make) X(queue_lock) X(held_of_queue)        \

@@ -3,9 +3,9 @@
 #define STORE_ROWS_ROWS_VERBS_H
 
 #include "store/audit_store.h"
+#include "store/measure_store.h"
 #include "store/token_store.h"
 #include "store/rows/rows_catalog.h"
-#include "store/rows/rows_measures.h"
 #include "store/rows/rows_recovery.h"
 #include "store/rows/rows_registry.h"
 #include "store/rows/rows_relatives.h"
@@ -13,6 +13,10 @@
 
 extern const struct audit_verbs rows_audit_verbs; /* rows_audit.c */
 extern const struct token_verbs rows_token_verbs; /* rows_tokens.c */
+/* rows_measures.c */
+extern const struct measure_verbs rows_measure_verbs;
+int rows_counts_load(struct store *, struct arena *, struct lane_count **, uint32_t *,
+                     struct err *);
 
 #define ROWS_STORE_VERBS                                                                           \
     .checkpoint_newest = rows_checkpoint_newest,                                                   \

@@ -1,6 +1,6 @@
 /* What the doctor says of API tokens: how many there are, which end soon, and which no client
  * uses. Pure; one thread. */
-#include "node/doctor_tokens.h"
+#include "node/doctor/doctor_tokens.h"
 
 #include "base/clock.h"
 #include "store/token_store.h"

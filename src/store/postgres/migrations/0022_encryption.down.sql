@@ -1,0 +1,4 @@
+-- Data lost: the data keys; what they encrypted can never be read again
+
+DROP TABLE data_keys;
+ALTER TABLE task_specs DROP COLUMN encrypt, DROP COLUMN encrypt_fields;

@@ -1,0 +1,413 @@
+"""Encryption at rest: nothing of a task that is encrypted is found in what the store and the server
+leave behind (F-J10); without its key nothing is shown, handed out or stored in the clear, and it
+continues when the key is back (F-J2); a new key takes over (F-J1); a ciphertext that was moved does
+not open (F-J3); destroyed
+keys stay destroyed."""
+import http.server
+import json
+import os
+import pathlib
+import shutil
+import subprocess
+import tempfile
+import threading
+import unittest
+
+import harness
+from harness import ApiTest, wait_until
+
+CANARY = "canary"
+
+
+class EncryptionTest(ApiTest):
+    """A server with the key k1; the configuration is written again for every start."""
+    settings = ""
+    handlers = ""
+
+    def setUp(self):
+        self.keys = tempfile.mkdtemp(prefix="perdura-keys-")
+        self.addCleanup(shutil.rmtree, self.keys, True)
+        self.config = os.path.join(self.keys, "perdura.yaml")
+        self.make_key("k1")
+        self.configure(["k1"], "k1")
+        self.arguments = ("--config", self.config, "--log-level", "debug")
+        super().setUp()
+
+    def make_key(self, name):
+        done = self.perdura("key", "add", name, "--file", os.path.join(self.keys, name))
+        self.assertEqual(done.returncode, 0, done.stderr)
+        self.assertEqual(os.stat(os.path.join(self.keys, name)).st_mode & 0o777, 0o600)
+
+    def perdura(self, *arguments):
+        return subprocess.run([harness.binary(), *arguments], cwd=self.keys, text=True,
+                              capture_output=True, timeout=harness.DEADLINE_S)
+
+    def key(self, *arguments):
+        return self.perdura("key", *arguments, "--server", "http://%s:%d" % self.server.address)
+
+    def configure(self, names, current, more=None):
+        keys = "".join(f'    - {{id: {n}, file: "{self.keys}/{n}"}}\n' for n in names)
+        text = f"backup_dir: {self.keys}/backups\n"
+        if names:
+            text += f"encryption:\n  keys:\n{keys}"
+            text += f"  current: {current}\n" if current else ""
+            text += self.settings
+        os.makedirs(f"{self.keys}/backups", 0o700, exist_ok=True)
+        pathlib.Path(self.config).write_text(text + (self.handlers if more is None else more))
+
+    def restart(self):
+        self.assertEqual(self.server.stop(), 0)
+        self.server.start()
+
+    def stored(self, statement):
+        """The lines of a query on the closed or open store."""
+        if self.server.store.startswith("postgres"):
+            return self.sql(statement)
+        done = subprocess.run(["sqlite3", self.server.store, statement], check=True, text=True,
+                              capture_output=True)
+        return done.stdout.splitlines()
+
+    def parts(self, task_id, part):
+        return self.expect(200, "GET", f"/v1/tasks/{task_id}/{part}")["items"]
+
+
+class Canaries(EncryptionTest):
+    """Every text of a task has a canary of its own."""
+
+    def receive(self):
+        received = []
+
+        class Receiver(http.server.BaseHTTPRequestHandler):
+            def do_POST(self):
+                received.append(self.rfile.read(int(self.headers["Content-Length"])).decode())
+                self.send_response(204)
+                self.end_headers()
+
+            def log_message(self, *arguments):
+                pass
+
+        server = http.server.ThreadingHTTPServer(("127.0.0.1", 0), Receiver)
+        thread = threading.Thread(target=server.serve_forever, daemon=True)
+        thread.start()
+        self.addCleanup(thread.join)
+        self.addCleanup(server.server_close)
+        self.addCleanup(server.shutdown)
+        return f"http://127.0.0.1:{server.server_address[1]}/", received
+
+    def live(self, **fields):
+        """One that fails, runs again with a checkpoint and completes."""
+        url, received = self.receive()
+        task = self.enqueue(payload={"p": f"{CANARY}-payload"}, data={"d": f"{CANARY}-data"},
+                            hash_input=True, callback_url=url, retry_delay_ms=1, **fields)
+        self.register()
+        claimed = self.claim(wait_ms=30000)[0]
+        self.assertEqual(claimed["payload"], {"p": f"{CANARY}-payload"})
+        self.report("worker-1", self.element(claimed, "start"),
+                    self.element(claimed, "log", level="INFO", message=f"{CANARY}-message",
+                                 context={"c": f"{CANARY}-context"}),
+                    self.element(claimed, "checkpoint", name="half", progress=50,
+                                 data={"k": f"{CANARY}-checkpoint"},
+                                 database_state={"k": f"{CANARY}-database"},
+                                 file_state={"k": f"{CANARY}-files"}),
+                    self.element(claimed, "fail", error=f"{CANARY}-error", retryable=True,
+                                 details={"x": f"{CANARY}-details"}))
+        shown = self.task(task["id"])
+        self.assertEqual(shown["last_error"], f"{CANARY}-error")
+        self.assertEqual(shown["error_details"]["details"], {"x": f"{CANARY}-details"})
+        claimed = self.claim(wait_ms=30000)[0]
+        self.assertEqual(claimed["data"], {"d": f"{CANARY}-data"})
+        self.assertEqual(claimed["checkpoint"]["data"], {"k": f"{CANARY}-checkpoint"})
+        self.assertEqual(claimed["checkpoint"]["file_state"], {"k": f"{CANARY}-files"})
+        self.complete("worker-1", claimed, {"r": f"{CANARY}-result"})
+        wait_until(lambda: received, what="the callback")
+        self.assertIn(f"{CANARY}-payload", received[0])
+        return task["id"]
+
+    def shown_in_the_clear(self, task_id):
+        task = self.task(task_id)
+        self.assertEqual(task["payload"], {"p": f"{CANARY}-payload"})
+        self.assertEqual(task["result"], {"r": f"{CANARY}-result"})
+        logs = self.parts(task_id, "logs")
+        self.assertEqual((logs[0]["message"], logs[0]["context"]),
+                         (f"{CANARY}-message", {"c": f"{CANARY}-context"}))
+        self.assertIn(f"{CANARY}-error", json.dumps(self.parts(task_id, "events")))
+        executions = self.parts(task_id, "executions")
+        self.assertIn(f"{CANARY}-error", json.dumps(executions[1]["error_data"]))
+        self.assertEqual(executions[0]["result_data"], {"r": f"{CANARY}-result"})
+        checkpoint = self.parts(task_id, "checkpoints")[0]
+        self.assertEqual(checkpoint["recoverable_data"], {"k": f"{CANARY}-checkpoint"})
+
+    def left_behind(self):
+        """All files of the store, its dump or its backup, the log, metrics."""
+        places = {"log": self.server.log(), "metrics": self.request("GET", "/metrics").body.decode()}
+        if self.server.store.startswith("postgres"):
+            from server import programs
+            dump = subprocess.run([f"{programs()}/pg_dump", "--inserts", "-n", self.schema,
+                                   self.postgres.url], check=True, capture_output=True)
+            places["dump"] = dump.stdout.decode(errors="replace")
+        else:
+            self.expect(201, "POST", "/v1/backup", {"name": "copy.db"})
+            paths = [*pathlib.Path(self.folder).glob("perdura.db*"),
+                     pathlib.Path(self.keys, "backups", "copy.db")]
+            for path in paths:
+                places[path.name] = path.read_bytes().decode("latin-1")
+        return places
+
+    def test_nothing_that_is_encrypted_is_left_behind_in_the_clear(self):
+        task_id = self.live(encrypt=True)
+        self.shown_in_the_clear(task_id)
+        for name, text in self.left_behind().items():
+            self.assertNotIn(CANARY, text, name)
+        self.restart()
+        self.shown_in_the_clear(task_id)
+        self.assertEqual(self.server.stop(), 0)
+        done = self.perdura("verify", "--config", self.config, "--store", self.server.store)
+        self.assertEqual(done.returncode, 0, done.stdout + done.stderr)
+        self.assertIn("encrypted texts", done.stdout)
+        self.server.start()
+
+    def test_the_same_task_leaves_all_of_it_where_it_is_not_encrypted(self):
+        self.shown_in_the_clear(self.live())
+        text = "".join(self.left_behind().values())
+        for what in ("payload", "data", "message", "context", "checkpoint", "database", "files",
+                     "error", "details", "result"):
+            self.assertIn(f"{CANARY}-{what}", text)
+
+    def test_the_archive_keeps_what_is_stored(self):
+        self.live(encrypt=True)
+        self.configure(["k1"], "k1", f"retention:\n  archive: {self.keys}/old\nhandlers:\n"
+                       "  - type: test\n    command: [/bin/true]\n    retention: 1ms\n")
+        self.restart()
+        old = pathlib.Path(self.keys, "old")
+        path = wait_until(lambda: next(old.glob("*.zst"), None) if old.exists() else None,
+                          what="the archive")
+        text = subprocess.run(["zstd", "-dc", path], check=True, capture_output=True).stdout.decode()
+        self.assertIn("pdx1|", text)
+        self.assertNotIn(CANARY, text)
+
+
+class Members(EncryptionTest):
+    def test_only_the_members_named_are_encrypted(self):
+        payload = {"card": {"number": "canary-1", "of": "ada"}, "list": [1, "canary-2"]}
+        task = self.enqueue(payload=payload, encrypt_fields=["/card/number", "/list/1", "/gone"])
+        stored = self.stored("SELECT payload FROM task_specs")[0]
+        self.assertIn('"of": "ada"', stored)
+        self.assertNotIn("canary", stored)
+        self.assertEqual(self.task(task["id"])["payload"], payload)
+        self.register()
+        claimed = self.claim()[0]
+        self.assertEqual(claimed["payload"], payload)
+        self.complete("worker-1", claimed, {"card": {"number": "canary-3"}, "ok": True})
+        stored = self.stored("SELECT payload FROM task_results")[0]
+        self.assertIn('"ok": true', stored)
+        self.assertNotIn("canary", stored)
+        self.assertEqual(self.task(task["id"])["result"],
+                         {"card": {"number": "canary-3"}, "ok": True})
+
+    def test_pointers_that_are_none_are_refused(self):
+        for wrong in ("card", "/a~2", "", "/" + "x" * 256):
+            self.expect_error(422, "invalid", "POST", "/v1/tasks",
+                              {"type": "t", "encrypt_fields": [wrong]}, field="encrypt_fields")
+        self.enqueue(encrypt_fields=["/" + "x" * 255] + [f"/{i}" for i in range(31)])
+        self.expect_error(422, "invalid", "POST", "/v1/tasks", field="encrypt_fields",
+                          body={"type": "t", "encrypt_fields": [f"/{i}" for i in range(33)]})
+
+    def test_a_text_that_looks_encrypted_is_no_way_around(self):
+        text = "pdx1|00000000-0000-4000-8000-000000000000|" + "A" * 32 + "|" + "A" * 22
+        task = self.enqueue(payload=text)
+        self.assertEqual(self.task(task["id"])["payload"], text)
+        self.assertNotIn(text, self.stored("SELECT payload FROM task_specs")[0])
+
+
+class Types(EncryptionTest):
+    handlers = ("handlers:\n  - type: \"pay:*\"\n    encrypt: true\n"
+                "  - type: \"ship:*\"\n    encrypt_fields: [/address]\n")
+
+    def test_a_type_says_what_of_its_tasks_is_encrypted(self):
+        pay = self.enqueue("pay:card", payload={"n": "canary"})
+        ship = self.enqueue("ship:box", payload={"address": "canary", "id": 7})
+        plain = self.enqueue("other", payload={"n": "shown"})
+        self.assertEqual([pay["encrypt"], ship["encrypt_fields"], plain["encrypt"]],
+                         [True, ["/address"], False])
+        text = "".join(self.stored("SELECT payload FROM task_specs ORDER BY task"))
+        self.assertNotIn("canary", text)
+        self.assertIn('"id": 7', text)
+        self.assertIn("shown", text)
+
+
+class Everything(EncryptionTest):
+    settings = "  all: true\n  per_user: true\n"
+
+    def test_every_task_is_encrypted_and_every_user_has_a_key(self):
+        ids = {user: self.enqueue(payload="canary", user_id=user)["id"] for user in ("ada", "bob")}
+        nobody = self.enqueue(payload="canary")["id"]
+        self.assertNotIn("canary", "".join(self.stored("SELECT payload FROM task_specs")))
+        done = self.key("destroy", "--user", "ada")
+        self.assertEqual(done.returncode, 2, "a destruction must be confirmed")
+        done = self.key("destroy", "--user", "ada", "--yes")
+        self.assertIn("1 data keys destroyed", done.stdout, done.stderr)
+        self.assertEqual(self.task(ids["ada"])["payload"], {"encrypted": True, "destroyed": True})
+        for kept in (ids["bob"], nobody):
+            self.assertEqual(self.task(kept)["payload"], "canary")
+        self.restart()
+        self.assertEqual(self.task(ids["ada"])["payload"], {"encrypted": True, "destroyed": True})
+        self.assertEqual(self.task(ids["bob"])["payload"], "canary")
+        again = self.enqueue(payload="new", user_id="ada")["id"]
+        self.assertEqual(self.task(again)["payload"], "new", "a new task has a new key")
+
+    def test_log_chains_stay_whole_when_their_key_is_destroyed(self):
+        self.enqueue(payload=1, user_id="ada")
+        self.register()
+        task = self.claim()[0]
+        self.report("worker-1", self.element(task, "start"),
+                    self.element(task, "log", level="INFO", message="canary"))
+        self.complete("worker-1", task)
+        self.expect(200, "POST", "/v1/keys:destroy", {"user_id": "ada"})
+        self.assertEqual(self.parts(task["id"], "logs")[0]["message"],
+                         '{"encrypted":true,"destroyed":true}')
+        self.assertEqual(self.server.stop(), 0)
+        done = self.perdura("verify", "--logs", "--config", self.config, "--store",
+                            self.server.store)
+        self.assertEqual(done.returncode, 0, done.stdout + done.stderr)
+        self.server.start()
+
+
+class Locked(EncryptionTest):
+    def lose_the_key(self, names=(), current=None):
+        self.configure(names, current)
+        self.restart()
+
+    def test_without_its_key_nothing_is_shown_handed_out_or_stored(self):
+        task = self.enqueue(payload={"n": "canary"}, data=[1], encrypt=True)
+        plain = self.enqueue(payload="plain")
+        before = self.stored("SELECT payload FROM task_specs ORDER BY task")
+        self.lose_the_key()
+        self.assertEqual(self.task(task["id"])["payload"], {"encrypted": True})
+        self.assertEqual(self.task(plain["id"])["payload"], "plain")
+        self.expect_error(503, "locked", "POST", "/v1/tasks", {"type": "t", "encrypt": True})
+        self.expect_error(503, "locked", "POST", f"/v1/tasks/{task['id']}:fork", {})
+        self.register()
+        self.assertEqual([t["id"] for t in self.claim(max=10)], [plain["id"]])
+        waiting = self.task(task["id"])
+        self.assertEqual((waiting["status"], waiting["state"]),
+                         ("delayed", "Encrypted, and cannot be opened"))
+        self.assertEqual(self.stored("SELECT payload FROM task_specs ORDER BY task"), before)
+        self.configure(["k1"], "k1")
+        self.restart()
+        self.assertEqual(self.task(task["id"])["payload"], {"n": "canary"})
+        wait_until(lambda: [t["id"] for t in self.claim(wait_ms=20000)] == [task["id"]],
+                   deadline_s=120, what="the task is handed out when the key is back")
+
+    def test_what_cannot_be_opened_outlives_a_change_of_its_task(self):
+        task = self.enqueue(payload=1, encrypt=True)
+        self.register()
+        claimed = self.claim()[0]
+        self.report("worker-1", self.element(claimed, "start"),
+                    self.element(claimed, "fail", error="canary", retryable=True))
+        self.lose_the_key()
+        self.expect(200, "POST", f"/v1/tasks/{task['id']}:cancel", {})
+        self.assertEqual(self.task(task["id"])["status"], "cancelled")
+        self.assertEqual(self.task(task["id"])["last_error"], '{"encrypted":true}')
+        self.configure(["k1"], "k1")
+        self.restart()
+        self.assertEqual(self.task(task["id"])["last_error"], "canary")
+
+    def test_a_key_file_that_is_missing_locks_and_is_told(self):
+        task = self.enqueue(payload="canary", encrypt=True)
+        os.rename(f"{self.keys}/k1", f"{self.keys}/away")
+        self.restart()
+        self.assertIn("encryption.key_missing", self.server.log())
+        self.assertEqual(self.task(task["id"])["payload"], {"encrypted": True})
+        status = self.expect(200, "GET", "/v1/keys")
+        self.assertFalse(status["encrypts"])
+        self.assertFalse(status["data_keys"][0]["available"])
+        self.assertGreater(status["texts"]["locked"], 0)
+        os.rename(f"{self.keys}/away", f"{self.keys}/k1")
+
+    def test_a_key_file_that_others_can_read_is_refused(self):
+        self.assertEqual(self.server.stop(), 0)
+        os.chmod(f"{self.keys}/k1", 0o644)
+        done = self.perdura("serve", "--config", self.config, "--listen", "127.0.0.1:0", "--store",
+                            self.server.store)
+        self.assertEqual(done.returncode, 1)
+        self.assertIn("chmod 600", done.stderr)
+        os.chmod(f"{self.keys}/k1", 0o600)
+        self.server.start()
+
+
+class Damage(EncryptionTest):
+    def test_ciphertexts_that_were_swapped_or_changed_do_not_open(self):
+        ids = [self.enqueue(payload=f"canary-{i}", encrypt=True)["id"] for i in range(3)]
+        self.assertEqual(self.server.stop(), 0)
+        rows = self.stored("SELECT payload FROM task_specs ORDER BY task")
+        keys = self.stored("SELECT task FROM task_specs ORDER BY task")
+        changed = rows[2][:-3] + ("A" if rows[2][-3] != "A" else "B") + rows[2][-2:]
+        for key, text in zip(keys, (rows[1], rows[0], changed)):
+            self.stored(f"UPDATE task_specs SET payload = '{text}', payload_sum = NULL "
+                        f"WHERE task = {key}")
+        done = self.perdura("verify", "--config", self.config, "--store", self.server.store)
+        self.assertEqual(done.returncode, 1, done.stdout)
+        for task_id in ids:
+            self.assertIn(task_id, done.stdout)
+        self.server.start()
+        for task_id in ids:
+            self.assertEqual(self.task(task_id)["payload"], {"encrypted": True, "damaged": True})
+        self.register()
+        self.assertEqual(self.claim(max=10), [])
+        self.assertGreaterEqual(self.expect(200, "GET", "/v1/keys")["texts"]["damaged"], 3)
+
+    def test_clear_text_in_place_of_what_is_encrypted_counts_as_damaged(self):
+        task = self.enqueue(payload="canary", encrypt=True)
+        self.assertEqual(self.server.stop(), 0)
+        self.stored("UPDATE task_specs SET payload = '\"forged\"', payload_sum = NULL")
+        self.server.start()
+        self.assertEqual(self.task(task["id"])["payload"], {"encrypted": True, "damaged": True})
+
+
+class Rotation(EncryptionTest):
+    def test_a_new_key_takes_over_and_the_old_one_can_go(self):
+        task = self.enqueue(payload="canary", encrypt=True, hash_input=True)
+        self.make_key("k2")
+        self.configure(["k1", "k2"], "k2")
+        self.restart()
+        self.assertEqual(self.task(task["id"])["payload"], "canary")
+        self.assertGreater(self.expect(200, "GET", "/v1/keys")["left"], 0)
+        done = self.key("rotate")
+        self.assertEqual((done.returncode, done.stdout),
+                         (0, "2 data keys wrapped again, 0 left\n"), done.stderr)
+        self.configure(["k2"], "k2")
+        self.restart()
+        self.assertEqual(self.task(task["id"])["payload"], "canary")
+        reply = self.request("POST", "/v1/tasks", {"type": "test", "payload": "canary",
+                                                   "encrypt": True, "hash_input": True})
+        self.assertEqual((reply.status, reply.json["id"]), (200, task["id"]),
+                         "hashes of inputs outlive a rotation")
+
+    def test_rotation_without_the_old_key_is_refused(self):
+        self.enqueue(payload="canary", encrypt=True)
+        self.make_key("k2")
+        self.configure(["k2"], "k2")
+        self.restart()
+        self.expect_error(503, "locked", "POST", "/v1/keys:rotate", {})
+
+    def test_keys_are_never_shown(self):
+        self.enqueue(payload=1, encrypt=True)
+        key = pathlib.Path(self.keys, "k1").read_text().strip()
+        places = [self.server.log(), self.request("GET", "/v1/keys").body.decode(),
+                  self.request("GET", "/metrics").body.decode(), self.key("status").stdout,
+                  self.key("list").stdout]
+        for text in places:
+            self.assertNotIn(key, text)
+
+
+class Off(ApiTest):
+    def test_without_keys_nothing_is_encrypted_and_what_must_be_is_refused(self):
+        self.enqueue(payload=1)
+        self.expect_error(503, "locked", "POST", "/v1/tasks", {"type": "t", "encrypt": True})
+        status = self.expect(200, "GET", "/v1/keys")
+        self.assertEqual((status["encrypts"], status["data_keys"]), (False, []))
+        self.expect_error(409, "conflict", "POST", "/v1/keys:rotate", {})
+
+
+if __name__ == "__main__":
+    unittest.main()

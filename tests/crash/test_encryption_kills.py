@@ -1,0 +1,98 @@
+"""kill -9 while keys are made, wrapped again and destroyed (F-A1, F-J1): what was acknowledged can be
+read, each data key is wrapped by the old or the new key, and what is destroyed is destroyed whole."""
+import base64
+import os
+import pathlib
+import unittest
+
+from crash_harness import CrashTest, needs_fault_points
+
+USERS = [f"user-{i}" for i in range(12)]
+
+
+@needs_fault_points
+class Kills(CrashTest):
+    def setUp(self):
+        super().setUp()
+        for name in ("k1", "k2"):
+            path = pathlib.Path(self.folder, name)
+            path.write_bytes(base64.b64encode(os.urandom(32)))
+            path.chmod(0o600)
+
+    def config(self, *names):
+        keys = "".join(f'    - {{id: {n}, file: "{self.folder}/{n}"}}\n' for n in names)
+        return (f"workers: 0\nencryption:\n  all: true\n  per_user: true\n  current: {names[-1]}\n"
+                f"  keys:\n{keys}")
+
+    def begin(self, *names, fault=None):
+        self.server.kill()
+        self.start(config=self.config(*names), fault=fault)
+
+    def enqueue_all(self):
+        return {user: self.enqueue(payload={"of": user}, user_id=user)["id"] for user in USERS}
+
+    def payloads(self, ids):
+        return {user: self.task(task_id)["payload"] for user, task_id in ids.items()}
+
+    def rotate(self):
+        left = 1
+        while left:
+            left = self.expect(200, "POST", "/v1/keys:rotate", {})["left"]
+
+    def test_killed_while_a_key_is_made_nothing_acknowledged_is_unreadable(self):
+        for point in ("seal.key:1", "seal.key:3", "before.enqueue:2", "seal.committed:12",
+                      "after.enqueue:2"):
+            with self.subTest(point=point):
+                self.begin("k1", fault=f"{point}:kill")
+                acknowledged = {}
+                for i in range(40):
+                    user = f"{point}-{i % 5}"
+                    try:
+                        made = self.enqueue(payload=i, user_id=user)
+                    except Exception:  # the server is dead
+                        break
+                    acknowledged[made["id"]] = i
+                else:
+                    self.fail("the point was not reached")
+                self.server.wait()
+                self.begin("k1")
+                for task_id, payload in acknowledged.items():
+                    self.assertEqual(self.task(task_id)["payload"], payload)
+
+    def test_killed_at_every_step_of_a_rotation_it_continues(self):
+        self.begin("k1")
+        ids = self.enqueue_all()
+        whole = self.payloads(ids)
+        for point in ("before.keys:1", "keys.rewrapped:1", "keys.rewrapped:7",
+                      "after.keys:1"):
+            with self.subTest(point=point):
+                self.begin("k1", "k2", fault=f"{point}:kill")
+                self.broken("POST", "/v1/keys:rotate", {})
+                self.begin("k1", "k2")
+                self.assertEqual(self.payloads(ids), whole)
+                sums = self.expect(200, "GET", "/v1/keys")["data_keys"]
+                self.assertEqual(sum(s["count"] for s in sums), len(USERS))
+        self.rotate()
+        self.begin("k2")
+        self.assertEqual(self.payloads(ids), whole)
+
+    def test_killed_at_every_step_of_a_destruction_it_is_all_or_nothing(self):
+        for point, destroyed in (("before.keys:1", False), ("keys.destroyed:1", False),
+                                 ("after.keys:1", True)):
+            with self.subTest(point=point):
+                self.begin("k1")
+                ids = {user: self.enqueue(payload=point, user_id=f"{point}-{user}")["id"]
+                       for user in ("ada", "bob")}
+                self.begin("k1", fault=f"{point}:kill")
+                self.broken("POST", "/v1/keys:destroy", {"user_id": f"{point}-ada"})
+                self.begin("k1")
+                shown = self.payloads(ids)
+                self.assertEqual(shown["bob"], point)
+                gone = {"encrypted": True, "destroyed": True}
+                self.assertIn(shown["ada"], (gone,) if destroyed else (gone, point))
+                self.expect(200, "POST", "/v1/keys:destroy", {"user_id": f"{point}-ada"})
+                self.assertEqual(self.payloads(ids), {"ada": gone, "bob": point})
+
+
+if __name__ == "__main__":
+    unittest.main()
