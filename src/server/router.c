@@ -96,6 +96,14 @@ const struct route routes[] = {
           "Stop handing out the tasks of a queue", QUEUE_PAUSE, NULL)
     ROUTE(POST, "/v1/queues/{name}:resume", api_queue_change, SCOPE(QUEUES_WRITE),
           "Hand out the tasks of a queue again", QUEUE_RESUME, NULL)
+    ROUTE(GET, "/v1/namespaces", api_namespaces_list, ANYONE, "List namespaces", 0, LIST)
+    ROUTE(POST, "/v1/namespaces", api_namespace_create, SCOPE(ACCESS_WRITE), "Make a namespace", 0,
+          NULL)
+    ROUTE(GET, "/v1/namespaces/{name}", api_namespace_get, ANYONE, "One namespace", 0, NULL)
+    ROUTE(PATCH, "/v1/namespaces/{name}", api_namespace_update, SCOPE(ACCESS_WRITE),
+          "Change a namespace", 0, NULL)
+    ROUTE(DELETE, "/v1/namespaces/{name}", api_namespace_delete, SCOPE(ACCESS_WRITE),
+          "Delete a namespace with all that is in it", 0, "purge")
     ROUTE(GET, "/v1/categories", api_plan_list, SCOPE(PLANS_READ), "List categories",
           CATALOG_CATEGORY, LIST, "name", "is_active")
     ROUTE(POST, "/v1/categories", api_plan_create, SCOPE(PLANS_WRITE), "Make a category",

@@ -234,8 +234,9 @@ static int note(struct batch *batch, struct access_request *request)
         return 0;
     if (request->op == ACCESS_CREATE)
         change = store_difference(&token_table, NULL, &request->token, &batch->arena);
-    return trail_note(batch, &request->base, actions[request->op], "token", request->token.id,
-                      change, &request->base.err);
+    return trail_note_in(batch, &request->base, request->token.namespace_name,
+                         actions[request->op], "token", request->token.id, change,
+                         &request->base.err);
 }
 
 int access_apply(struct batch *batch, struct request *base)

@@ -6,6 +6,7 @@
 #include "store/measure_store.h"
 #include "store/token_store.h"
 #include "store/rows/rows_catalog.h"
+#include "store/rows/rows_namespaces.h"
 #include "store/rows/rows_recovery.h"
 #include "store/rows/rows_registry.h"
 #include "store/rows/rows_relatives.h"
