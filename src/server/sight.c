@@ -29,14 +29,6 @@ bool call_redacts(const struct api_call *call, const struct task *task)
     return sight_of(call, task) != SIGHT_WHOLE;
 }
 
-int call_check_global(struct api_call *call)
-{
-    if (!call->principal || principal_is_global(call->principal))
-        return 0;
-    return principal_refuse(call->principal, call->route->needs.scope, STR(ACCESS_ANY_NAMESPACE),
-                            &call->err);
-}
-
 int call_check_task(struct api_call *call, const struct task *task)
 {
     if (task && !call_hides(call, task->spec.namespace_name) &&

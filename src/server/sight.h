@@ -10,8 +10,6 @@
 bool call_sees_content(const struct api_call *call);
 /* Whether the contents of this task are left out of the answer. */
 bool call_redacts(const struct api_call *call, const struct task *task);
-/* A right in one namespace is none over what concerns all of them: ERR_FORBIDDEN. */
-int call_check_global(struct api_call *call);
 /* ERR_NOT_FOUND where there is no task (NULL), and in the same words where the caller may not know
  * of it. */
 int call_check_task(struct api_call *call, const struct task *task);

@@ -433,8 +433,7 @@ static uint32_t take_of(struct conformance *c, const struct uuid *categories, ui
                         struct task **taken)
 {
     const struct str queue = STR("q");
-    struct ready_want want = {.namespace_name = STR("default"), .queues = &queue,
-                              .queues_count = 1, .categories = categories,
+    struct ready_want want = {.queues = &queue, .queues_count = 1, .categories = categories,
                               .categories_count = count, .max = 16, .admit = take_any};
     uint32_t found = 0;
 

@@ -2,6 +2,7 @@
  * namespace_purge.c does the rest. */
 #include "core/bounds.h"
 #include "core/plan/catalog.h"
+#include "engine/access/token_changes.h"
 #include "engine/audit/trail.h"
 #include "engine/batch.h"
 #include "engine/chores.h"
@@ -204,6 +205,7 @@ static int delete(struct batch *batch, struct namespace_request *request)
                        STR_ARG(row.name), STR_ARG(buf_view(&open)));
     row.deleting_at_us = batch->now_us;
     TRY(namespaces_put(batch, &row, err));
+    TRY(tokens_end_of(batch, &request->base, row.name, err));
     TRY(note(batch, request, request->purge ? "namespace.purge" : "namespace.delete", &row, NULL,
              err));
     chore_soon(batch->engine, CHORE_NAMESPACES, 0);

@@ -169,10 +169,10 @@ static int check_right(struct api_call *call)
     if (!principal)
         return err_set(&call->err, ERR_UNAUTHORIZED, "the request has no credential; send one as "
                                                      "'Authorization: Bearer TOKEN'");
-    if (needs->kind == RIGHT_SCOPE && needs->scope == SCOPE_ADMIN &&
-        !principal_is_global(principal))
+    if (needs->kind == RIGHT_EVERYWHERE && !principal_is_global(principal))
         return err_set(&call->err, ERR_FORBIDDEN, "this concerns the whole store and needs the "
-                       "scope admin in every namespace (*); ask its administrator");
+                       "scope %s in every namespace (*); ask its administrator",
+                       scope_word(needs->scope));
     if (needs->kind == RIGHT_ANYONE || principal_allows(principal, needs->scope) ||
         (needs->kind == RIGHT_OWN && principal_allows(principal, SCOPE_TASKS_ENQUEUE)))
         return 0;

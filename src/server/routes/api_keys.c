@@ -3,7 +3,6 @@
 #include "server/api.h"
 #include "server/body.h"
 #include "server/server_int.h"
-#include "server/sight.h"
 
 #include "core/bounds.h"
 #include "core/render.h"
@@ -86,7 +85,6 @@ int api_keys(struct api_call *call)
 {
     struct keys_request *request = CALL_NEW(call, sizeof *request);
 
-    TRY(call_check_global(call));
     request->op = (enum keys_op)call->route->what;
     return call_submit(call, &request->base, REQUEST_KEYS, shown);
 }
@@ -99,7 +97,6 @@ int api_keys_destroy(struct api_call *call)
     struct keys_request *request = CALL_NEW(call, sizeof *request);
     struct str object;
 
-    TRY(call_check_global(call));
     TRY(call_object(call, &object));
     TRY(body_parse(object, fields, sizeof fields / sizeof fields[0], &call->err));
     request->op = KEYS_DESTROY;

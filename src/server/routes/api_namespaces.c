@@ -7,7 +7,6 @@
 #include "core/render.h"
 #include "server/page.h"
 #include "server/parse_namespace.h"
-#include "server/sight.h"
 
 struct namespaces_call {
     struct namespace_request request;
@@ -76,7 +75,6 @@ int api_namespace_create(struct api_call *call)
     struct namespace_request *request = CALL_NEW(call, sizeof *request);
     struct str object;
 
-    TRY(call_check_global(call));
     TRY(call_object(call, &object));
     request->op = NAMESPACE_CREATE;
     TRY(parse_namespace(object, true, call->arena, request, &call->err));
@@ -88,7 +86,6 @@ int api_namespace_update(struct api_call *call)
     struct namespace_request *request = CALL_NEW(call, sizeof *request);
     struct str object;
 
-    TRY(call_check_global(call));
     TRY(call_object(call, &object));
     request->op = NAMESPACE_UPDATE;
     TRY(parse_namespace(object, false, call->arena, request, &call->err));
@@ -100,7 +97,6 @@ int api_namespace_delete(struct api_call *call)
 {
     struct namespace_request *request = CALL_NEW(call, sizeof *request);
 
-    TRY(call_check_global(call));
     TRY(call_parameter_bool(call, "purge", &request->purge));
     request->op = NAMESPACE_DELETE;
     request->row.name = call->name;
