@@ -17,7 +17,6 @@
 #include "engine/limits/limits.h"
 #include "engine/limits/windows.h"
 #include "engine/logs/log_heads.h"
-#include "engine/namespaces/namespaces.h"
 #include "engine/nodes.h"
 #include "engine/plans/plans.h"
 #include "engine/tasks/reports.h"
@@ -51,7 +50,6 @@ struct engine {
     struct leases leases;
     struct recoveries recoveries;
     struct limits limits;
-    struct namespaces namespaces;
     struct windows windows;
     struct waiting waiting;
     struct plans plans;

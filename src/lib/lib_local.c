@@ -109,6 +109,7 @@ static int take_namespace(struct local *local, const char *given, struct err *er
     TRY(namespace_check_name(str_of(name), err));
     snprintf(local->namespace_name, sizeof local->namespace_name, "%s", name);
     local->caller = (struct caller){.principal = &owner,
+                                    .is_program = true,
                                     .namespace_name = str_of(local->namespace_name)};
     return 0;
 }

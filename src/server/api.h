@@ -15,13 +15,6 @@ int api_worker_leave(struct api_call *call);
 int api_worker_heartbeat(struct api_call *call);
 int api_worker_claim(struct api_call *call);
 int api_worker_report(struct api_call *call);
-/* api_namespaces.c */
-int api_namespaces_list(struct api_call *call);
-int api_namespace_get(struct api_call *call);
-int api_namespace_create(struct api_call *call);
-int api_namespace_update(struct api_call *call);
-int api_namespace_delete(struct api_call *call);
-
 /* api_queues.c */
 int api_queues_list(struct api_call *call);
 int api_queue_get(struct api_call *call);

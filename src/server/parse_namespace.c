@@ -68,8 +68,8 @@ static int parse_encryption(const struct body_field *field, struct namespace_req
     request->row.encrypt_all = word.data != NULL;
     if (!word.data || str_is(word, "all"))
         return 0;
-    return err_set_field(err, ERR_INVALID, "encryption", "'encryption' is \"all\", or null for what "
-                         "the settings of the server say");
+    return err_set_field(err, ERR_INVALID, "encryption", "'encryption' is \"all\", or null for "
+                         "what the settings of the server say");
 }
 
 int parse_namespace(struct str object, bool named, struct arena *arena,

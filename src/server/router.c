@@ -7,6 +7,7 @@
 #include "net/url.h"
 #include "server/api.h"
 #include "server/catalog_call.h"
+#include "server/routes/api_namespaces.h"
 #include "server/routes/api_tasks.h"
 
 #define SEGMENTS_MAX 8
@@ -98,8 +99,8 @@ const struct route routes[] = {
     ROUTE(POST, "/v1/queues/{name}:resume", api_queue_change, SCOPE(QUEUES_WRITE),
           "Hand out the tasks of a queue again", QUEUE_RESUME, NULL)
     ROUTE(GET, "/v1/namespaces", api_namespaces_list, ANYONE, "List namespaces", 0, LIST)
-    ROUTE(POST, "/v1/namespaces", api_namespace_create, EVERYWHERE(ACCESS_WRITE), "Make a namespace", 0,
-          NULL)
+    ROUTE(POST, "/v1/namespaces", api_namespace_create, EVERYWHERE(ACCESS_WRITE),
+          "Make a namespace", 0, NULL)
     ROUTE(GET, "/v1/namespaces/{name}", api_namespace_get, ANYONE, "One namespace", 0, NULL)
     ROUTE(PATCH, "/v1/namespaces/{name}", api_namespace_update, EVERYWHERE(ACCESS_WRITE),
           "Change a namespace", 0, NULL)

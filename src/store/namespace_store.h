@@ -35,4 +35,6 @@ struct namespace_verbs {
                  bool *more, struct err *err);
 };
 
+extern const struct namespace_verbs rows_namespace_verbs; /* of every store (rows_namespaces.c) */
+
 #endif

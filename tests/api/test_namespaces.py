@@ -32,7 +32,7 @@ class OfTokens(TokenTest):
                                else self.credential(headers))
 
 
-class NamespacesOfTokens(NamespaceCases, OfTokens):
+class NamespacesOfTokens(OfTokens, NamespaceCases):
     pass
 
 

@@ -40,7 +40,7 @@ int trail_note_in(struct batch *batch, const struct request *request, struct str
                                 .change = change,
                                 .outcome = STR(AUDIT_DONE)};
 
-    if (!request->caller)
+    if (!request->caller || request->caller->is_program)
         return 0;
     audit_by(&entry, request->caller, &batch->arena);
     return add(batch, &entry, err);

@@ -117,9 +117,9 @@ static struct str namespace_of_category(struct batch *batch, const struct uuid *
     struct err err = {0};
     uint32_t cursor = 0;
 
-    if (uuid_is_nil(id) || map_count(&batch->engine->namespaces.by_name) <= 1)
+    if (uuid_is_nil(id) || map_count(&batch->engine->limits.namespaces.by_name) <= 1)
         return STR(TASK_DEFAULT_NAMESPACE);
-    while ((state = map_next(&batch->engine->namespaces.by_name, &cursor)) != NULL) {
+    while ((state = map_next(&batch->engine->limits.namespaces.by_name, &cursor)) != NULL) {
         struct uuid none = no_category(state->row.name);
 
         if (uuid_eq(&none, id))

@@ -29,7 +29,7 @@ static int64_t window_ms(struct engine *engine, const struct task *task)
 {
     const struct handler_rule *rule = settings_handler(engine->settings, task->spec.type);
     const struct namespace_state *within =
-        map_get(&engine->namespaces.by_name, task->spec.namespace_name);
+        map_get(&engine->limits.namespaces.by_name, task->spec.namespace_name);
     int64_t own_ms = !within                            ? NAMESPACE_AS_SETTINGS
                      : task->status == STATUS_COMPLETED ? within->row.completed_ms
                                                         : within->row.failed_ms;
@@ -128,7 +128,7 @@ static int64_t shortest_window_ms(const struct engine *engine, enum status statu
         if (own > 0 && (shortest <= 0 || own < shortest))
             shortest = own;
     }
-    while ((within = map_next(&engine->namespaces.by_name, &cursor)) != NULL) {
+    while ((within = map_next(&engine->limits.namespaces.by_name, &cursor)) != NULL) {
         int64_t own = status == STATUS_COMPLETED ? within->row.completed_ms
                                                  : within->row.failed_ms;
 

@@ -99,7 +99,7 @@ int namespace_admit(struct batch *batch, const struct task_input *inputs, uint32
                     struct err *err)
 {
     struct namespace_state *state =
-        map_get(&batch->engine->namespaces.by_name, inputs[0].spec.namespace_name);
+        map_get(&batch->engine->limits.namespaces.by_name, inputs[0].spec.namespace_name);
 
     if (!state)
         return 0;
@@ -114,14 +114,14 @@ int namespace_admit(struct batch *batch, const struct task_input *inputs, uint32
 
 bool namespace_encrypts(const struct batch *batch, struct str name)
 {
-    const struct namespace_state *state = map_get(&batch->engine->namespaces.by_name, name);
+    const struct namespace_state *state = map_get(&batch->engine->limits.namespaces.by_name, name);
 
     return state && state->row.encrypt_all;
 }
 
 int namespace_admit_plan(struct batch *batch, struct str name, struct err *err)
 {
-    struct namespace_state *state = map_get(&batch->engine->namespaces.by_name, name);
+    struct namespace_state *state = map_get(&batch->engine->limits.namespaces.by_name, name);
     int64_t plans;
 
     if (!state || state->row.schedules_limit <= 0)

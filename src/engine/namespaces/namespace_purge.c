@@ -139,13 +139,13 @@ static int step(struct batch *batch, struct namespace_state *state, struct err *
     TRY(batch->store->namespaces->remove(batch->store, row.name, err));
     LOG(batch->engine->log, LOG_INFO, "namespace.deleted", KS("namespace", row.name),
         KI("tasks", row.removed));
-    namespaces_drop(batch, map_get(&batch->engine->namespaces.by_name, row.name));
+    namespaces_drop(batch, map_get(&batch->engine->limits.namespaces.by_name, row.name));
     return 0;
 }
 
 int namespaces_purge(struct batch *batch, int64_t *next_us, struct err *err)
 {
-    struct namespaces *known = &batch->engine->namespaces;
+    struct namespaces *known = &batch->engine->limits.namespaces;
     struct namespace_state *state;
     uint32_t cursor = 0;
 

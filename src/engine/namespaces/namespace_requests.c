@@ -74,7 +74,7 @@ static int no_such(struct namespace_request *request)
 
 static int list(struct batch *batch, struct namespace_request *request)
 {
-    struct namespaces *known = &batch->engine->namespaces;
+    struct namespaces *known = &batch->engine->limits.namespaces;
     struct err *err = &request->base.err;
     struct namespace_state *state;
     uint32_t cursor = 0;
@@ -126,7 +126,7 @@ static int create(struct batch *batch, struct namespace_request *request)
     if (state && !request->known_ok)
         return err_set_field(err, ERR_CONFLICT, "name", "there is a namespace '" STR_FMT
                              "' already", STR_ARG(state->row.name));
-    if (map_count(&batch->engine->namespaces.by_name) >= BOUND_NAMESPACES)
+    if (map_count(&batch->engine->limits.namespaces.by_name) >= BOUND_NAMESPACES)
         return err_set(err, ERR_INVALID, "there are %d namespaces already", BOUND_NAMESPACES);
     namespace_init(&row, request->row.name);
     namespace_take(&row, &request->row, request->set);

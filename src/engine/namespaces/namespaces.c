@@ -29,10 +29,10 @@ void namespaces_deinit(struct engine *engine)
     struct namespace_state *state;
     uint32_t cursor = 0;
 
-    while ((state = map_next(&engine->namespaces.by_name, &cursor)) != NULL)
+    while ((state = map_next(&engine->limits.namespaces.by_name, &cursor)) != NULL)
         state_free(state);
-    map_deinit(&engine->namespaces.by_name);
-    engine->namespaces.any_deleting = false;
+    map_deinit(&engine->limits.namespaces.by_name);
+    engine->limits.namespaces.any_deleting = false;
 }
 
 static int copy_row(struct namespace_state *state, const struct namespace_row *row,
@@ -56,7 +56,7 @@ static int copy_row(struct namespace_state *state, const struct namespace_row *r
 /* Takes the row over as it is now. */
 static int know(struct engine *engine, const struct namespace_row *row, struct err *err)
 {
-    struct namespaces *known = &engine->namespaces;
+    struct namespaces *known = &engine->limits.namespaces;
     struct namespace_state *state = map_get(&known->by_name, row->name);
 
     if (!state) {
@@ -91,10 +91,10 @@ static void forget_gone(struct engine *engine)
 
     if (engine->batch.limits.namespaces) /* some are in use until this commits */
         return;
-    while ((state = map_next(&engine->namespaces.by_name, &cursor)) != NULL) {
-        if (state->followed == engine->namespaces.follows)
+    while ((state = map_next(&engine->limits.namespaces.by_name, &cursor)) != NULL) {
+        if (state->followed == engine->limits.namespaces.follows)
             continue;
-        map_remove(&engine->namespaces.by_name, state->row.name);
+        map_remove(&engine->limits.namespaces.by_name, state->row.name);
         state_free(state);
     }
 }
@@ -107,12 +107,12 @@ static int read_all(struct engine *engine, struct err *err)
 
     TRY(verbs_of(engine)->load(engine->store, &arena, &rows, &count, err));
     TRY_MEMORY(!arena.failed);
-    engine->namespaces.follows++;
-    engine->namespaces.any_deleting = false;
+    engine->limits.namespaces.follows++;
+    engine->limits.namespaces.any_deleting = false;
     for (uint32_t i = 0; i < count; i++)
         TRY(know(engine, &rows[i], err));
     forget_gone(engine);
-    atomic_store(&engine->namespaces.count, map_count(&engine->namespaces.by_name));
+    atomic_store(&engine->limits.namespaces.count, map_count(&engine->limits.namespaces.by_name));
     return 0;
 }
 
@@ -120,7 +120,7 @@ uint32_t engine_namespaces(struct engine *engine)
 {
     struct engine *first = engine->routes ? routes_part(engine, 0) : engine;
 
-    return atomic_load(&first->namespaces.count);
+    return atomic_load(&first->limits.namespaces.count);
 }
 
 int namespaces_load(struct engine *engine, struct err *err)
@@ -137,11 +137,11 @@ int namespaces_follow(struct batch *batch, struct err *err)
 int namespaces_find(struct batch *batch, struct str name, struct namespace_state **state,
                     struct err *err)
 {
-    *state = map_get(&batch->engine->namespaces.by_name, name);
+    *state = map_get(&batch->engine->limits.namespaces.by_name, name);
     if (*state || !batch->store->shared)
         return 0;
     TRY(read_all(batch->engine, err));
-    *state = map_get(&batch->engine->namespaces.by_name, name);
+    *state = map_get(&batch->engine->limits.namespaces.by_name, name);
     return 0;
 }
 
@@ -187,13 +187,14 @@ int namespaces_put(struct batch *batch, const struct namespace_row *row, struct 
     batch->wrote = batch->news.queues_changed = true;
     TRY(verbs_of(batch->engine)->put(batch->store, row, err));
     TRY(know(batch->engine, row, err));
-    atomic_store(&batch->engine->namespaces.count, map_count(&batch->engine->namespaces.by_name));
+    atomic_store(&batch->engine->limits.namespaces.count,
+                 map_count(&batch->engine->limits.namespaces.by_name));
     return 0;
 }
 
 void namespaces_drop(struct batch *batch, struct namespace_state *state)
 {
     batch->news.queues_changed = true;
-    map_remove(&batch->engine->namespaces.by_name, state->row.name);
+    map_remove(&batch->engine->limits.namespaces.by_name, state->row.name);
     state_free(state);
 }

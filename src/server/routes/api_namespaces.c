@@ -1,7 +1,6 @@
 /* /v1/namespaces: what shares nothing with each other. Those who belong to one namespace see that
  * one; all else needs access:write in every namespace. Loop thread. */
-#include "server/api.h"
-#include "server/server_int.h"
+#include "server/routes/api_namespaces.h"
 
 #include "core/queue_name.h"
 #include "core/render.h"

@@ -1,6 +1,5 @@
 /* What @token@ in .sql files stands for: the columns of tables of fields. Any thread. */
 #include "store/rows/rows.h"
-#include "store/rows/rows_namespaces.h"
 #include "store/rows/rows_registry.h"
 
 #include "core/access/token.h"

@@ -1,6 +1,7 @@
 /* Namespaces on rows, once for every store. The table is small and read as a whole; what belongs to
  * a namespace is removed table by table, a few rows at a time. Writer's thread only. */
-#include "store/rows/rows_namespaces.h"
+#include "store/namespace_store.h"
+#include "store/rows/rows.h"
 
 static int load(struct store *store, struct arena *arena, struct namespace_row **rows,
                 uint32_t *count, struct err *err)
