@@ -207,6 +207,8 @@ struct pool_settings {
     int64_t slots;                /* of the node's own; -1 = 4 where handlers are configured */
     const struct str *categories; /* count 0 = tasks of all categories */
     uint32_t categories_count;
+    const struct str *namespaces; /* that the node's own serve, by turns; count 0 = default */
+    uint32_t namespaces_count;
 };
 
 /* A key-encryption key: where it is read from, one of the three. */

@@ -3,6 +3,7 @@
 #include "node/encryption_keys.h"
 #include "node/node.h"
 #include "base/fault.h"
+#include "core/queue_name.h"
 #include "outbound/span_export.h"
 #include "net/loop.h"
 #include "node/commands.h"
@@ -133,12 +134,35 @@ static struct worker_rules handler_rules(const struct settings *settings)
                                  .grace_ms = settings->grace_ms};
 }
 
+/* Each queue in each namespace that the pool serves. */
+static int serve_namespaces(struct node *node, const struct settings *settings,
+                            struct worker_rules *rules, struct err *err)
+{
+    const struct pool_settings *pool = &settings->pool;
+    struct str *all = arena_alloc_array(&node->arena,
+                                        rules->queues_count * pool->namespaces_count + 1,
+                                        sizeof *all);
+    uint32_t count = 0;
+
+    if (pool->namespaces_count == 0)
+        return 0;
+    TRY_MEMORY(all);
+    for (uint32_t i = 0; i < pool->namespaces_count; i++) {
+        TRY(namespace_check_name(pool->namespaces[i], err));
+        for (uint32_t at = 0; at < rules->queues_count; at++)
+            all[count++] = queue_name_full(pool->namespaces[i], rules->queues[at], &node->arena);
+    }
+    rules->queues = all;
+    rules->queues_count = count;
+    return node->arena.failed ? err_no_memory(err) : 0;
+}
+
 static int pool_rules(struct node *node, const struct settings *settings,
                       struct worker_rules *rules, struct err *err)
 {
     *rules = handler_rules(settings);
     rules->queues = settings_served_queues(settings, &node->arena, &rules->queues_count);
-    return rules->queues ? 0 : err_no_memory(err);
+    return rules->queues ? serve_namespaces(node, settings, rules, err) : err_no_memory(err);
 }
 
 static int start_workers(struct node *node, const struct settings *settings, struct err *err)

@@ -81,7 +81,7 @@ class OpenApiTest(ApiTest):
         routes = (ROOT / "src" / "server" / "router.c").read_text()
         scopes = (ROOT / "src" / "core" / "access" / "scope.h").read_text()
         words = dict(re.findall(r'X\((\w+), "([^"]+)"', scopes)) | {"OPEN": "none", "ANYONE": "any"}
-        rows = re.findall(r'ROUTE\((\w+),\s*"([^"]+)",\s*\w+,\s*(?:SCOPE\(|OWN\()?(\w+)', routes)
+        rows = re.findall(r'ROUTE\((\w+),\s*"([^"]+)",\s*\w+,\s*(?:SCOPE\(|EVERYWHERE\(|OWN\()?(\w+)', routes)
         self.assertEqual(len(rows), routes.count("    ROUTE("))
         for method, path, right in rows:
             operation = self.document["paths"][path][method.lower()]

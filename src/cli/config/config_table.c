@@ -359,6 +359,8 @@ static const struct config_field root_fields[] = {
     {.key = "worker.categories", .kind = CONFIG_TEXTS, SETTING_LIST(pool.categories),
      .max = BOUND_CLAIM_TYPES,
      .help = "workers of this configuration take only tasks of these categories (default: all)"},
+    {.key = "worker.namespaces", .kind = CONFIG_TEXTS, SETTING_LIST(pool.namespaces), .max = 64,
+     .help = "namespaces whose tasks the server's own workers take, by turns (default: default)"},
     {.key = "lease", .kind = CONFIG_DURATION, SETTING(lease_ms), .fallback = SETTINGS_LEASE,
      .min = 100, .max = DAY_MS, .flag = "lease",
      .help = "a worker that does not renew its lease within this time loses its tasks"},

@@ -121,9 +121,16 @@ const struct caller *caller_keep(const struct caller *caller, struct arena *aren
     if (!principal)
         return NULL;
     *principal = (struct principal){.kind = caller->principal->kind,
+                                    .name = arena_str(arena, caller->principal->name),
+                                    .id = arena_str(arena, caller->principal->id),
                                     .scopes = caller->principal->scopes,
                                     .key = arena_str(arena, caller->principal->key)};
-    *copy = (struct caller){.principal = principal};
+    *copy = (struct caller){.principal = principal,
+                            .namespace_name = arena_str(arena, caller->namespace_name),
+                            .request_id = arena_str(arena, caller->request_id),
+                            .is_program = caller->is_program};
+    if (caller->address)
+        copy->address = arena_copy(arena, caller->address, CALLER_ADDRESS_BYTES);
     return copy;
 }
 

@@ -42,10 +42,11 @@ struct principal {
 
 /* One request of a principal: what it is about, and where it came from. The engine gets one with
  * every request of a client; a request without one is the program's own. */
+#define CALLER_ADDRESS_BYTES 16
 struct caller {
     const struct principal *principal;
     struct str namespace_name; /* one namespace, never "*" */
-    const uint8_t *address;    /* of the client, 16 bytes (IPv6 or mapped); NULL = unknown */
+    const uint8_t *address;    /* of the client (IPv6 or mapped); NULL = unknown */
     struct str request_id;     /* X-Request-Id; absent = none */
     bool is_program;           /* the program itself, within a namespace: nothing to audit */
 };
@@ -80,8 +81,9 @@ bool name_list_includes(const struct name_list *whole, const struct name_list *p
  * its own, or anything with admin rights. */
 bool principal_owns(const struct principal *principal, struct str key);
 
-/* For a request that may outlive the caller's: its own copy, with what principal_owns asks for and
- * nothing else. NULL for NULL; else the arena says whether there was memory. */
+/* For a request that may outlive the caller's: its own copy, with its namespace, what
+ * principal_owns asks for and what the audit trail tells. NULL for NULL; else the arena says
+ * whether there was memory. */
 const struct caller *caller_keep(const struct caller *caller, struct arena *arena);
 
 /* A credential can give no more than its maker has. ERR_FORBIDDEN names what is missing. */

@@ -78,7 +78,7 @@ static int make_offer(struct batch *batch, const struct worker_state *worker, st
     const struct uuid *ids;
     struct uuid *copy;
 
-    TRY(workers_categories(batch, worker, &ids, &offer->categories_count, err));
+    TRY(workers_categories(batch, worker, STR_NONE, &ids, &offer->categories_count, err));
     copy = TRY_MEMORY(arena_alloc_array(arena, offer->categories_count + 1, sizeof *copy));
     memcpy(copy, ids, offer->categories_count * sizeof *copy);
     offer->categories = copy;
@@ -151,7 +151,7 @@ static int look_at_workers(struct batch *batch, struct stats_request *request)
     while ((worker = map_next(&engine->leases.workers, &cursor)) != NULL) {
         led |= worker->row.is_leader && worker->row.leader_until_us > batch->now_us;
         if (worker->row.lease_until_us < batch->now_us || worker->row.pool_size == 0 ||
-            namespace_hides(&request->base, worker->row.namespace_name))
+            (request->base.caller && !workers_are_in(worker, namespace_of(&request->base))))
             continue;
         request->stats.workers++;
         if (request->queues_count && !is_known(&fleets, &worker->row))

@@ -59,12 +59,29 @@ bool workers_take(const struct batch *batch, const struct worker_state *worker, 
 static int enter_queues(struct worker_state *worker)
 {
     for (uint32_t i = 0; i < worker->queues_count; i++) {
-        worker->queues[i] = queue_name_full(worker->row.namespace_name, worker->queues[i],
-                                            &worker->arena);
+        if (queue_name_plain(worker->queues[i]).len == worker->queues[i].len)
+            worker->queues[i] = queue_name_full(worker->row.namespace_name, worker->queues[i],
+                                                &worker->arena);
         if (!worker->queues[i].data)
             return -(int)ERR_MEMORY;
     }
+    worker->namespaces = arena_alloc_array(&worker->arena, worker->queues_count + 1,
+                                           sizeof *worker->namespaces);
+    if (!worker->namespaces)
+        return -(int)ERR_MEMORY;
+    for (uint32_t i = 0; i < worker->queues_count; i++)
+        if (!workers_are_in(worker, queue_name_namespace(worker->queues[i])))
+            worker->namespaces[worker->namespaces_count++] =
+                queue_name_namespace(worker->queues[i]);
     return 0;
+}
+
+bool workers_are_in(const struct worker_state *worker, struct str namespace_name)
+{
+    for (uint32_t i = 0; i < worker->namespaces_count; i++)
+        if (str_eq(worker->namespaces[i], namespace_name))
+            return true;
+    return false;
 }
 
 /* A JSON array of strings as an array in the worker's arena. */
@@ -323,6 +340,18 @@ static struct str names_json(const struct str *names, uint32_t count, struct are
     return text.failed ? STR_NONE : arena_str(arena, buf_view(&text));
 }
 
+/* Those of its own namespace, by their plain names. */
+static struct str shown_queues(const struct worker_state *worker, struct arena *arena)
+{
+    struct str *names = arena_alloc_array(arena, worker->queues_count + 1, sizeof *names);
+    uint32_t count = 0;
+
+    for (uint32_t i = 0; names && i < worker->queues_count; i++)
+        if (queue_name_in(worker->queues[i], worker->row.namespace_name))
+            names[count++] = queue_name_plain(worker->queues[i]);
+    return names ? names_json(names, count, arena) : STR_NONE;
+}
+
 static bool is_node(const struct engine *engine, struct str id)
 {
     return str_is(id, engine->node_id);
@@ -570,7 +599,7 @@ static int view_worker(struct batch *batch, const struct worker_state *worker, s
     view->row.namespace_name = arena_str(arena, worker->row.namespace_name);
     view->row.hostname = arena_str(arena, worker->row.hostname);
     view->row.version = arena_str(arena, worker->row.version);
-    view->row.queues = arena_str(arena, worker->row.queues);
+    view->row.queues = shown_queues(worker, arena);
     view->row.types = arena_str(arena, worker->row.types);
     view->row.categories = arena_str(arena, worker->row.categories);
     TRY(workers_unknown_categories(batch, worker, arena, &view->unknown_categories, err));

@@ -17,6 +17,9 @@ struct worker_state {
     struct arena arena;
     struct str *queues;
     uint32_t queues_count;
+    struct str *namespaces; /* of its queues, each once; it claims from them by turns */
+    uint32_t namespaces_count;
+    uint32_t turn;
     struct str *types; /* NULL = any, an empty list = none */
     uint32_t types_count;
     struct str *categories; /* count 0 = any */
@@ -67,13 +70,16 @@ int workers_follow(struct batch *batch, struct err *err); /* leases as the store
 int workers_register(struct batch *batch, struct request *base);
 int workers_heartbeat(struct batch *batch, struct request *base);
 int workers_leave(struct batch *batch, struct request *base);
+/* Whether it has queues in this namespace. */
+bool workers_are_in(const struct worker_state *worker, struct str namespace_name);
 bool workers_serve(const struct worker_state *worker, struct str queue);
 /* Does it take tasks of this category (nil: without one, which are in `general`)? Names are looked
  * up when they are needed: a category may be made, or renamed, while the worker lives. */
 bool workers_take_category(struct batch *batch, const struct worker_state *worker,
                            const struct uuid *category_id);
-/* The ids of its categories, as far as they are there now; NULL = it takes all. */
-int workers_categories(struct batch *batch, const struct worker_state *worker,
+/* The ids of its categories in a namespace (absent = in all of its own), as far as they are there
+ * now; NULL = it takes all. */
+int workers_categories(struct batch *batch, const struct worker_state *worker, struct str within,
                        const struct uuid **ids, uint32_t *count, struct err *err);
 /* Those that are not there (yet), as a JSON array in arena; absent where there are none. Of a store
  * without a catalog *unknown stays as it was. */

@@ -210,18 +210,21 @@ int claim_take(struct batch *batch, struct claim_request *request, struct worker
                       err);
 }
 
-/* The queues to look at: those asked for or registered, without paused and exhausted ones. */
+/* The queues to look at: those asked for or registered of a namespace (absent = of all), without
+ * paused and exhausted ones. */
 static uint32_t open_queues(struct batch *batch, const struct claim_request *request,
-                            const struct worker_state *worker, struct str *queues,
-                            bool *unlimited)
+                            const struct worker_state *worker, struct str within,
+                            struct str *queues, bool *unlimited)
 {
     const struct str *asked = request->queues_count ? request->queues : worker->queues;
     uint32_t asked_count = request->queues_count ? request->queues_count : worker->queues_count;
     uint32_t count = 0;
 
     for (uint32_t i = 0; i < asked_count && count < BOUND_CLAIM_QUEUES; i++) {
-        struct queue_state *state = limits_queue(batch->engine, asked[i]);
+        struct queue_state *state = NULL;
 
+        if (!within.data || queue_name_in(asked[i], within))
+            state = limits_queue(batch->engine, asked[i]);
         if (!state || !limits_open(batch, state))
             continue;
         queues[count++] = asked[i];
@@ -261,10 +264,11 @@ static int hand_out(struct batch *batch, struct claim_request *request,
     return 0;
 }
 
-/* Takes what is wanted, a few at a time: payloads, checkpoints and outputs may be large. What the
- * last claim got says how many to begin with. */
+/* Takes what is wanted until the claim has `most`, a few at a time: payloads, checkpoints and
+ * outputs may be large. What the last claim got says how many to begin with. */
 static int take_some(struct batch *batch, struct claim_request *request,
-                     struct worker_state *worker, struct ready_want *want, struct err *err)
+                     struct worker_state *worker, struct ready_want *want, uint32_t most,
+                     struct err *err)
 {
     struct arena *arena = request->base.arena;
     size_t used_bytes = arena->used_bytes;
@@ -275,7 +279,7 @@ static int take_some(struct batch *batch, struct claim_request *request,
     do {
         uint32_t put_off = aside.put_off;
 
-        want->max = request->max - request->claimed_count;
+        want->max = most - request->claimed_count;
         if (want->max > step)
             want->max = step;
         TRY(batch->store->verbs->ready_take(batch->store, want, arena, tasks, &count, err));
@@ -291,15 +295,17 @@ static int take_some(struct batch *batch, struct claim_request *request,
         if (aside.put_off >= BOUND_CHORE_ROWS)
             *want->more = true;
         if ((count < step && aside.put_off == put_off) || aside.given_back ||
-            aside.put_off >= BOUND_CHORE_ROWS || request->claimed_count >= request->max)
+            aside.put_off >= BOUND_CHORE_ROWS || request->claimed_count >= most)
             break;
         step = next_step(batch, batch->engine->waiting.claim_task_bytes);
     } while (arena->used_bytes - used_bytes < BOUND_CLAIM_BYTES);
     return arena->failed ? err_no_memory(err) : 0;
 }
 
-static int try_claim(struct batch *batch, struct claim_request *request,
-                     struct worker_state *worker, struct err *err)
+/* From the queues of a namespace (absent = from all), until the claim has `most`. */
+static int claim_from(struct batch *batch, struct claim_request *request,
+                      struct worker_state *worker, struct str within, uint32_t most,
+                      struct err *err)
 {
     bool more = false;
     struct str queues[BOUND_CLAIM_QUEUES];
@@ -312,26 +318,57 @@ static int try_claim(struct batch *batch, struct claim_request *request,
                               .ctx = batch};
     struct str *declined;
 
-    request->claimed_count = 0;
     if (!request->types_count) {
         want.types_not_count = declined_types(batch->engine->main->leases.declined, worker->row.id,
                                               batch->now_us, request->base.arena, &declined);
         want.types_not = declined;
     }
     want.unlimited = true;
-    want.queues_count = open_queues(batch, request, worker, queues, &want.unlimited);
+    want.queues_count = open_queues(batch, request, worker, within, queues, &want.unlimited);
     if (batch->failed.code != ERR_NONE) {
         *err = batch->failed;
         return -(int)err->code;
     }
     if (want.queues_count == 0)
         return 0;
-    TRY(workers_categories(batch, worker, &want.categories, &want.categories_count, err));
+    TRY(workers_categories(batch, worker, within, &want.categories, &want.categories_count, err));
     TRY(batch_flush(batch, err));
-    TRY(take_some(batch, request, worker, &want, err));
+    TRY(take_some(batch, request, worker, &want, most, err));
     if (more)
         chore_soon(batch->engine, CHORE_RATES, batch->now_us); /* continues in the next commit */
     return batch_flush(batch, err);
+}
+
+/* One namespace with many waiting tasks does not delay another's: each in its turn gives its share,
+ * and the next claim begins with the next one. */
+static int take_turns(struct batch *batch, struct claim_request *request,
+                      struct worker_state *worker, struct err *err)
+{
+    uint32_t share = request->max / worker->namespaces_count;
+    size_t used_bytes = request->base.arena->used_bytes;
+
+    for (uint32_t empty = 0; empty < worker->namespaces_count;) {
+        uint32_t before = request->claimed_count;
+        uint32_t most = before + (share ? share : 1);
+
+        TRY(claim_from(batch, request, worker, worker->namespaces[worker->turn],
+                       most < request->max ? most : request->max, err));
+        worker->turn = (worker->turn + 1) % worker->namespaces_count;
+        empty = request->claimed_count > before ? 0 : empty + 1;
+        if (request->claimed_count >= request->max ||
+            request->base.arena->used_bytes - used_bytes >= BOUND_CLAIM_BYTES)
+            break;
+    }
+    return 0;
+}
+
+static int try_claim(struct batch *batch, struct claim_request *request,
+                     struct worker_state *worker, struct err *err)
+{
+    request->claimed_count = 0;
+    if (worker->namespaces_count > 1)
+        return take_turns(batch, request, worker, err);
+    return claim_from(batch, request, worker, STR_NONE, request->max, err);
 }
 
 /* Full names, once: a claim that waits is tried again and again. */

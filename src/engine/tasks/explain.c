@@ -96,7 +96,7 @@ static int look_at_workers(struct batch *batch, const struct task *task, struct 
     TRY(name_category(batch, task, arena, &facts->workers.category, err));
     while ((worker = map_next(&batch->engine->leases.workers, &cursor)) != NULL) {
         if (worker->queues_count == 0 || worker->row.lease_until_us < batch->now_us ||
-            !str_eq(worker->row.namespace_name, task->spec.namespace_name))
+            !workers_are_in(worker, task->spec.namespace_name))
             continue; /* a node without a pool, or silent, or of another namespace */
         facts->workers.live++;
         if (!workers_serve(worker, task->spec.queue))
