@@ -79,7 +79,7 @@ EXPECTED = {
         "POST /v1/tokens/{id}:rotate",
     ),
     "admin": (
-        "GET /v1/backup", "POST /v1/backup",
+        "GET /v1/backup", "POST /v1/backup", "GET /v1/keys", "POST /v1/keys:rotate", "POST /v1/keys:destroy",
     ),
     "none": (
         "GET /healthz", "GET /readyz", "GET /", "GET /assets/{name}",
