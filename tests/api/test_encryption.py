@@ -7,6 +7,7 @@ import http.server
 import json
 import os
 import pathlib
+import re
 import shutil
 import subprocess
 import tempfile
@@ -398,6 +399,141 @@ class Rotation(EncryptionTest):
                   self.key("list").stdout]
         for text in places:
             self.assertNotIn(key, text)
+
+
+class DataKeys(Canaries):
+    """New data keys, and content encrypted again with them."""
+    test_nothing_that_is_encrypted_is_left_behind_in_the_clear = None
+    test_the_same_task_leaves_all_of_it_where_it_is_not_encrypted = None
+    test_the_archive_keeps_what_is_stored = None
+
+    def dump(self):
+        """The rows of all tables, by table."""
+        if self.server.store.startswith("postgres"):
+            from server import programs
+            text = subprocess.run([f"{programs()}/pg_dump", "--inserts", "--data-only", "-n", self.schema,
+                                   self.postgres.url], check=True, capture_output=True).stdout.decode()
+        else:
+            text = subprocess.run(["sqlite3", self.server.store, ".dump"], check=True,
+                                  capture_output=True).stdout.decode()
+        tables = {}
+        for line in text.splitlines():
+            if line.startswith("INSERT INTO "):
+                name = line.split(" ")[2].strip('"').split(".")[-1].split("(")[0]
+                tables[name] = tables.get(name, "") + line + "\n"
+        return tables
+
+    def used_keys(self, skip=("execution_logs", "data_keys")):
+        """Ids of the data keys that stored texts name."""
+        return {match for table, text in self.dump().items() if table not in skip
+                for match in re.findall(r"pdx1\|([0-9a-f-]{36})\|", text)}
+
+    def rotate_data(self):
+        done = self.key("rotate", "--data", "--json")
+        self.assertEqual(done.returncode, 0, done.stderr)
+        return json.loads(done.stdout)["content"]
+
+    def test_all_content_gets_new_data_keys_and_reads_as_before(self):
+        task_id = self.live(encrypt=True)
+        members = self.enqueue(payload={"a": "canary", "b": 1}, encrypt_fields=["/a"], hash_input=True)
+        mark = self.enqueue(payload="pdx1|00000000-0000-4000-8000-000000000000|x")
+        old = self.used_keys()
+        self.assertTrue(old)
+        content = self.rotate_data()
+        self.assertEqual((content["done"], content["percent"], content["closed"]), (True, 100, 0))
+        self.assertGreater(content["texts"], 10)
+        now = self.used_keys()
+        self.assertEqual(old & now, set(), "all but log lines is under new keys")
+        self.assertTrue(now)
+        self.shown_in_the_clear(task_id)
+        self.assertEqual(self.task(members["id"])["payload"], {"a": "canary", "b": 1})
+        self.assertEqual(self.task(mark["id"])["payload"], "pdx1|00000000-0000-4000-8000-000000000000|x")
+        again = self.request("POST", "/v1/tasks", {"type": "test", "payload": {"a": "canary", "b": 1},
+                                                   "encrypt_fields": ["/a"], "hash_input": True})
+        self.assertEqual((again.status, again.json["id"]), (200, members["id"]), "hashes keep their key")
+        self.enqueue(payload="new", encrypt=True)
+        self.assertEqual(self.used_keys() & old, set(), "nor does a new task use an old one")
+        self.assertEqual(self.server.stop(), 0)
+        done = self.perdura("verify", "--config", self.config, "--store", self.server.store)
+        self.assertEqual(done.returncode, 0, done.stdout + done.stderr)
+        self.server.start()
+        self.shown_in_the_clear(task_id)
+        self.assertGreater(self.rotate_data()["texts"], 10, "a second rotation begins anew")
+        self.assertEqual(self.used_keys() & now, set())
+
+    def test_a_task_that_is_held_meanwhile_does_not_bring_the_old_key_back(self):
+        self.enqueue(payload="canary", data={"d": "canary"}, encrypt=True, retry_delay_ms=1)
+        self.register()
+        claimed = self.claim(wait_ms=30000)[0]
+        self.report("worker-1", self.element(claimed, "start"),
+                    self.element(claimed, "checkpoint", name="half", progress=50, data={"k": "canary"}),
+                    self.element(claimed, "fail", error="canary-1", retryable=True))
+        claimed = self.claim(wait_ms=30000)[0]
+        old = self.used_keys()
+        self.rotate_data()
+        self.report("worker-1", self.element(claimed, "start"),
+                    self.element(claimed, "checkpoint", name="more", progress=60, data={"k": "canary"}))
+        self.complete("worker-1", claimed, {"r": "canary"})
+        self.assertEqual(self.used_keys() & old, set())
+        task = self.task(claimed["id"])
+        self.assertEqual((task["last_error"], task["data"]), ("canary-1", {"d": "canary"}))
+
+    def test_what_cannot_be_opened_stays_as_it_is(self):
+        task = self.enqueue(payload="canary", encrypt=True)
+        self.expect(200, "POST", "/v1/keys:destroy", {"namespace": "default"})
+        stored = self.stored("SELECT payload FROM task_specs")
+        self.enqueue(payload="other", encrypt=True)
+        self.rotate_data()
+        self.assertIn(stored[0], self.stored("SELECT payload FROM task_specs"))
+        self.assertEqual(self.task(task["id"])["payload"], {"encrypted": True, "destroyed": True})
+
+    def test_it_says_how_far_it_is_and_goes_on_after_a_restart(self):
+        self.enqueue_all([{"type": "test", "payload": f"canary-{i}", "encrypt": True} for i in range(1000)])
+        self.assertIsNone(self.expect(200, "GET", "/v1/keys")["content"])
+        first = self.expect(200, "POST", "/v1/keys:rotate", {"data": True})["content"]
+        self.assertFalse(first["done"])
+        self.assertTrue(0 < first["percent"] < 100, first)
+        self.restart()
+        self.assertEqual(self.expect(200, "GET", "/v1/keys")["content"], first)
+        content = self.rotate_data()
+        self.assertEqual((content["since"], content["texts"]), (first["since"], 1000))
+        self.assertEqual(len(self.used_keys()), 1)
+        self.expect_error(422, "invalid", "POST", "/v1/keys:rotate", {"data": True, "since": "soon"},
+                          field="since")
+
+    def enqueue_all(self, tasks):
+        self.expect(201, "POST", "/v1/tasks", tasks)
+
+
+class Trail(EncryptionTest):
+    settings = "  per_user: true\n"
+
+    def entries(self):
+        return [(e["action"], e["principal"], e["object_kind"], e["object_id"])
+                for e in self.expect(200, "GET", "/v1/audit?action=key")["items"][::-1]]
+
+    def test_keys_added_rotated_and_destroyed_are_in_the_audit_trail(self):
+        self.assertEqual(self.entries(), [("key.add", "configuration", "key", "k1"),
+                                          ("key.current", "configuration", "key", "k1")])
+        self.restart()
+        self.assertEqual(len(self.entries()), 2, "nothing changed")
+        self.enqueue(payload="canary", encrypt=True, user_id="ada")
+        self.make_key("k2")
+        self.configure(["k1", "k2"], "k2")
+        self.restart()
+        self.assertEqual(self.key("rotate", "--data").returncode, 0)
+        self.expect(200, "POST", "/v1/keys:destroy", {"user_id": "ada"})
+        self.configure(["k2"], "k2")
+        self.restart()
+        self.assertEqual(self.entries()[2:],
+                         [("key.add", "configuration", "key", "k2"),
+                          ("key.current", "configuration", "key", "k2"), ("key.rotate", "local", "key", "k2"),
+                          ("key.rotate", "local", "content", ""), ("key.rotate", "local", "content", ""),
+                          ("key.destroy", "local", "user", "ada"), ("key.remove", "configuration", "key", "k1")])
+        self.assertEqual(self.server.stop(), 0)
+        done = self.perdura("verify", "--audit", "--config", self.config, "--store", self.server.store)
+        self.assertEqual(done.returncode, 0, done.stdout + done.stderr)
+        self.server.start()
 
 
 class Off(ApiTest):

@@ -1,4 +1,4 @@
-"""kill -9 while keys are made, wrapped again and destroyed (F-A1, F-J1): what was acknowledged can be
+"""kill -9 while keys are made, wrapped again and destroyed, and content gets new ones (F-A1, F-J1): what was acknowledged can be
 read, each data key is wrapped by the old or the new key, and what is destroyed is destroyed whole."""
 import base64
 import os
@@ -75,6 +75,35 @@ class Kills(CrashTest):
         self.rotate()
         self.begin("k2")
         self.assertEqual(self.payloads(ids), whole)
+
+    def rotate_data(self):
+        content = {"done": False}
+        while not content["done"]:
+            since = {"since": content["since"]} if "since" in content else {}
+            content = self.expect(200, "POST", "/v1/keys:rotate", {"data": True, **since})["content"]
+        return content
+
+    def test_killed_at_every_step_of_new_data_keys_all_can_be_read_and_it_continues(self):
+        self.begin("k1")
+        ids = self.enqueue_all()
+        whole = self.payloads(ids)
+        for point in ("before.keys:1", "keys.again:1", "seal.key:2", "keys.again:7", "keys.content:1",
+                      "after.keys:1", "before.keys:2", "keys.content:2", "after.keys:2"):
+            with self.subTest(point=point):
+                self.begin("k1", fault=f"{point}:kill")
+                count, killed = 0, False
+                while not killed and count < 20:
+                    count += 1
+                    try:
+                        self.expect(200, "POST", "/v1/keys:rotate", {"data": True})
+                    except Exception:  # the server is dead
+                        killed = True
+                self.assertTrue(killed, "the point was not reached")
+                self.server.wait()
+                self.begin("k1")
+                self.assertEqual(self.payloads(ids), whole)
+                self.rotate_data()
+                self.assertEqual(self.payloads(ids), whole)
 
     def test_killed_at_every_step_of_a_destruction_it_is_all_or_nothing(self):
         for point, destroyed in (("before.keys:1", False), ("keys.destroyed:1", False),

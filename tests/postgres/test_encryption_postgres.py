@@ -38,5 +38,13 @@ class Rotation(OnPostgres, test_encryption.Rotation):
     pass
 
 
+class DataKeys(OnPostgres, test_encryption.DataKeys):
+    pass
+
+
+class Trail(OnPostgres, test_encryption.Trail):
+    pass
+
+
 if __name__ == "__main__":
     unittest.main()
