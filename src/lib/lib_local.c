@@ -8,6 +8,7 @@
 #include "base/thread.h"
 #include "calendar/zones.h"
 #include "lib/lib_callbacks.h"
+#include "lib/lib_keys.h"
 #include "lib/lib_validators.h"
 #include "worker/sources/source_local.h"
 
@@ -16,6 +17,7 @@
 
 struct local {
     struct settings settings;
+    struct keyring *keyring; /* NULL = no keys were given */
     struct store *store;
     struct engine *engine;
     struct zones *zones;
@@ -87,6 +89,7 @@ static void local_close(struct pd *pd)
         local->store->verbs->close(local->store);
     if (local->zones)
         zones_free(local->zones);
+    keyring_free(local->keyring);
     pthread_mutex_destroy(&local->lock);
     free(local);
     pd->side = NULL;
@@ -112,6 +115,9 @@ static int local_open(struct pd *pd, const char *where, const struct pd_options 
     lib_validators_init(&local->validators);
     fill_settings(&local->settings, options);
     config.settings = &local->settings;
+    if (lib_keys_open(options, &local->keyring, err) < 0)
+        goto failed;
+    store_options.keyring = local->keyring;
     if (store_open(&local->store, str_of(where), &store_options, err) < 0) {
         local->store = NULL;
         goto failed;

@@ -217,11 +217,11 @@ const struct route routes[] = {
     ROUTE(POST, "/v1/tokens/{id}:rotate", api_token_rotate, SCOPE(ACCESS_WRITE),
           "Give an API token a new secret", ACCESS_ROTATE, NULL)
     ROUTE(GET, "/v1/keys", api_keys, SCOPE(ADMIN),
-          "The keys that encrypt what is stored, by id", 0, NULL)
-    ROUTE(POST, "/v1/keys:rotate", api_keys_rotate, SCOPE(ADMIN),
-          "Wrap data keys again, with the current key", 0, NULL)
-    ROUTE(POST, "/v1/keys:destroy", api_keys_destroy, SCOPE(ADMIN),
-          "Destroy the data keys of a user or a namespace", 0, NULL)
+          "The keys that encrypt what is stored, by id", KEYS_LIST, NULL)
+    ROUTE(POST, "/v1/keys:rotate", api_keys, SCOPE(ADMIN),
+          "Wrap data keys again, with the current key", KEYS_ROTATE, NULL)
+    ROUTE(POST, "/v1/keys:destroy", api_keys, SCOPE(ADMIN),
+          "Destroy the data keys of a user or a namespace", KEYS_DESTROY, NULL)
     ROUTE(GET, "/v1/whoami", api_whoami, ANYONE, "Who asks, and what that allows", 0, NULL)
     ROUTE(GET, "/metrics", api_metrics, SCOPE(METRICS_READ), "Metrics for Prometheus", 0, NULL)
     ROUTE(GET, "/healthz", api_healthz, OPEN, "Is the process alive", 0, NULL)

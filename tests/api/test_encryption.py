@@ -458,7 +458,7 @@ class DataKeys(Canaries):
         self.assertEqual(done.returncode, 0, done.stdout + done.stderr)
         self.server.start()
         self.shown_in_the_clear(task_id)
-        self.assertGreater(self.rotate_data()["texts"], 10, "a second rotation begins anew")
+        self.assertGreater(self.rotate_data()["texts"], 10, "a second rotation starts over")
         self.assertEqual(self.used_keys() & now, set())
 
     def test_a_task_that_is_held_meanwhile_does_not_bring_the_old_key_back(self):

@@ -19,6 +19,7 @@ class Kills(CrashTest):
             path.write_bytes(base64.b64encode(os.urandom(32)))
             path.chmod(0o600)
 
+    # The start notes which keys it has: the first request about keys is its own.
     def config(self, *names):
         keys = "".join(f'    - {{id: {n}, file: "{self.folder}/{n}"}}\n' for n in names)
         return (f"workers: 0\nencryption:\n  all: true\n  per_user: true\n  current: {names[-1]}\n"
@@ -63,8 +64,8 @@ class Kills(CrashTest):
         self.begin("k1")
         ids = self.enqueue_all()
         whole = self.payloads(ids)
-        for point in ("before.keys:1", "keys.rewrapped:1", "keys.rewrapped:7",
-                      "after.keys:1"):
+        for point in ("before.keys:2", "keys.rewrapped:1", "keys.rewrapped:7",
+                      "after.keys:2"):
             with self.subTest(point=point):
                 self.begin("k1", "k2", fault=f"{point}:kill")
                 self.broken("POST", "/v1/keys:rotate", {})
@@ -87,8 +88,8 @@ class Kills(CrashTest):
         self.begin("k1")
         ids = self.enqueue_all()
         whole = self.payloads(ids)
-        for point in ("before.keys:1", "keys.again:1", "seal.key:2", "keys.again:7", "keys.content:1",
-                      "after.keys:1", "before.keys:2", "keys.content:2", "after.keys:2"):
+        for point in ("before.keys:2", "keys.again:1", "seal.key:2", "keys.again:7", "keys.content:1",
+                      "after.keys:2", "before.keys:3", "keys.content:2", "after.keys:3"):
             with self.subTest(point=point):
                 self.begin("k1", fault=f"{point}:kill")
                 count, killed = 0, False
@@ -106,8 +107,8 @@ class Kills(CrashTest):
                 self.assertEqual(self.payloads(ids), whole)
 
     def test_killed_at_every_step_of_a_destruction_it_is_all_or_nothing(self):
-        for point, destroyed in (("before.keys:1", False), ("keys.destroyed:1", False),
-                                 ("after.keys:1", True)):
+        for point, destroyed in (("before.keys:2", False), ("keys.destroyed:1", False),
+                                 ("after.keys:2", True)):
             with self.subTest(point=point):
                 self.begin("k1")
                 ids = {user: self.enqueue(payload=point, user_id=f"{point}-{user}")["id"]

@@ -9,6 +9,7 @@
 #include "store/sealed/sealed.h"
 
 #define KEKS_SHOWN_MAX 32
+#define SINCE_BYTES_MAX 40 /* of a time */
 
 static void write_keys(struct buf *out, const struct keyring *keyring,
                        const struct keys_request *request)
@@ -106,42 +107,31 @@ static int shown(struct api_call *call)
     return call_reply(call, 200);
 }
 
-int api_keys(struct api_call *call)
-{
-    struct keys_request *request = CALL_NEW(call, sizeof *request);
-
-    return call_submit(call, &request->base, REQUEST_KEYS, shown);
-}
-
-int api_keys_rotate(struct api_call *call)
+static int read_rotate(struct api_call *call, struct keys_request *request)
 {
     enum { DATA, SINCE };
     struct body_field fields[] = {[DATA] = {.name = "data"}, [SINCE] = {.name = "since"}};
-    struct keys_request *request = CALL_NEW(call, sizeof *request);
     struct str object, since = STR_NONE;
 
     TRY(call_object(call, &object));
     TRY(body_parse(object, fields, sizeof fields / sizeof fields[0], &call->err));
     TRY(body_bool(&fields[DATA], &request->data, &call->err));
-    TRY(body_text(&fields[SINCE], CLOCK_TEXT_BYTES + 8, call->arena, &since, &call->err));
+    TRY(body_text(&fields[SINCE], SINCE_BYTES_MAX, call->arena, &since, &call->err));
     if (since.data && !clock_parse(since, &request->since_us))
         return err_set_field(&call->err, ERR_INVALID, "since", "'since' must be a time such as "
                              "2026-01-31T09:00:00Z");
-    request->op = KEYS_ROTATE;
-    return call_submit(call, &request->base, REQUEST_KEYS, shown);
+    return 0;
 }
 
-int api_keys_destroy(struct api_call *call)
+static int read_destroy(struct api_call *call, struct keys_request *request)
 {
     enum { NAMESPACE, USER };
     struct body_field fields[] = {[NAMESPACE] = {.name = "namespace"},
                                   [USER] = {.name = "user_id"}};
-    struct keys_request *request = CALL_NEW(call, sizeof *request);
     struct str object;
 
     TRY(call_object(call, &object));
     TRY(body_parse(object, fields, sizeof fields / sizeof fields[0], &call->err));
-    request->op = KEYS_DESTROY;
     TRY(body_text(&fields[NAMESPACE], BOUND_NAME_BYTES, call->arena, &request->namespace_name,
                   &call->err));
     TRY(body_text(&fields[USER], BOUND_KEY_BYTES, call->arena, &request->user_id, &call->err));
@@ -152,5 +142,17 @@ int api_keys_destroy(struct api_call *call)
         request->namespace_name = STR_NONE;
     if (str_empty(request->user_id))
         request->user_id = STR_NONE;
+    return 0;
+}
+
+int api_keys(struct api_call *call)
+{
+    struct keys_request *request = CALL_NEW(call, sizeof *request);
+
+    request->op = (enum keys_op)call->route->what;
+    if (request->op == KEYS_ROTATE)
+        TRY(read_rotate(call, request));
+    if (request->op == KEYS_DESTROY)
+        TRY(read_destroy(call, request));
     return call_submit(call, &request->base, REQUEST_KEYS, shown);
 }

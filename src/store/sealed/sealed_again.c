@@ -295,7 +295,8 @@ static int checkpoint_again(struct again *again, const struct again_row *row)
     TRY(rows_run(rows,
                  ROWS_QUERY(ROWS_again_checkpoint_put, value_uuid(&row->id), value_int(row->number),
                             value_text(checkpoint->data), value_text(checkpoint->database_state),
-                            value_text(checkpoint->file_state), value_text(str_of(checkpoint->hash))),
+                            value_text(checkpoint->file_state),
+                            value_text(str_of(checkpoint->hash))),
                  NULL, again->err));
     FAULT_POINT("keys.again");
     return 0;
