@@ -135,6 +135,9 @@ struct pd_options {
     const char *tls_cert;  /* PEM file of a client certificate; default: PERDURA_CERT, else none */
     const char *tls_key;   /* PEM file of its key; default: PERDURA_KEY, else in tls_cert. All three
                               are read again when they change */
+    const char *namespace_name; /* what the handle is about: nothing of another namespace is there
+                                   for it; default: PERDURA_NAMESPACE of the environment, else that
+                                   of the token, else "default". Embedded it is made if needed */
     const struct pd_encryption_key *encryption_keys; /* embedded: what opens an encrypted store.
                               Without its key content reads as {"encrypted":true}, such tasks wait,
                               and what must be encrypted is refused: PD_EUNAVAILABLE */

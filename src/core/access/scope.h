@@ -20,7 +20,7 @@
     X(QUEUES_WRITE, "queues:write", "change, pause, resume and delete queues")                    \
     X(METRICS_READ, "metrics:read", "see figures, metrics and services")                          \
     X(AUDIT_READ, "audit:read", "see the audit trail")                                            \
-    X(ACCESS_WRITE, "access:write", "make and revoke tokens, change namespaces")                  \
+    X(ACCESS_WRITE, "access:write", "make and revoke tokens, change namespaces and keys")         \
     X(ADMIN, "admin", "everything")
 
 enum scope {

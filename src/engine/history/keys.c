@@ -47,7 +47,7 @@ static int rotate(struct batch *batch, struct keys_request *request, struct keyr
     if (request->rotated == 0)
         return 0;
     batch->wrote = true;
-    return trail_note(batch, &request->base, "key.rotate", "key", current,
+    return trail_note_in(batch, &request->base, STR("*"), "key.rotate", "key", current,
                       batch_text(batch, "{\"data_keys\":%lld}", (long long)request->rotated), err);
 }
 
@@ -69,7 +69,7 @@ static int rotate_content(struct batch *batch, struct keys_request *request, str
     LOG(batch->engine->log, LOG_INFO, now->done ? "encryption.content_rotated"
                                                 : "encryption.content_rotates",
         KI("texts", now->texts), KI("closed", now->closed));
-    return trail_note(batch, &request->base, "key.rotate", "content", STR(""),
+    return trail_note_in(batch, &request->base, STR("*"), "key.rotate", "content", STR(""),
                       batch_text(batch, "{\"texts\":%lld,\"done\":%s}", (long long)now->texts,
                                  now->done ? "true" : "false"),
                       err);
@@ -151,14 +151,16 @@ static int destroy(struct batch *batch, struct keys_request *request, struct err
                        &request->destroyed, err));
     FAULT_POINT("keys.destroyed");
     batch->wrote = true;
+    TRY(trail_note_in(batch, &request->base,
+                      request->namespace_name.data ? request->namespace_name : STR("*"),
+                      "key.destroy", request->user_id.data ? "user" : "namespace",
+                      request->user_id.data ? request->user_id : request->namespace_name,
+                      batch_text(batch, "{\"data_keys\":%lld}", (long long)request->destroyed),
+                      err));
     LOG(batch->engine->log, LOG_WARN, "encryption.keys_destroyed",
         KS("namespace", request->namespace_name), KS("user", request->user_id),
         KI("keys", request->destroyed));
-    return trail_note(batch, &request->base, "key.destroy",
-                      request->user_id.data ? "user" : "namespace",
-                      request->user_id.data ? request->user_id : request->namespace_name,
-                      batch_text(batch, "{\"data_keys\":%lld}", (long long)request->destroyed),
-                      err);
+    return 0;
 }
 
 /* How many another key than the current one wraps. */
