@@ -283,13 +283,22 @@ struct purge_request {
 };
 
 /* The keys that encrypt what is stored: what there is, and what is done with them. */
-enum keys_op { KEYS_LIST, KEYS_ROTATE, KEYS_DESTROY };
+enum keys_op {
+    KEYS_LIST,
+    KEYS_ROTATE,
+    KEYS_DESTROY,
+    KEYS_SEEN /* the node has read its keys: what changed is noted in the audit trail */
+};
 
 struct keys_request {
     struct request base;
     enum keys_op op;
     struct str namespace_name; /* DESTROY: of this namespace, and ... */
     struct str user_id;        /* ... of this user; one of them may be absent */
+    bool data;                 /* ROTATE: new data keys, and all content encrypted again with them,
+                                * ... */
+    int64_t since_us;          /* ... unless it is under keys from then on; 0 = from now on */
+    struct seal_rotation content; /* out: how far that is; since_us 0 = there was none yet */
     struct keyring *keyring; /* out: of the store; NULL = nothing is encrypted */
     const struct data_key_sum *sums; /* out: data keys by namespace and key-encryption key */
     uint32_t sums_count;

@@ -9,6 +9,7 @@
 #include "calendar/zones.h"
 #include "core/queue_name.h"
 #include "lib/lib_callbacks.h"
+#include "lib/lib_keys.h"
 #include "lib/lib_validators.h"
 #include "worker/sources/source_local.h"
 
@@ -17,6 +18,7 @@
 
 struct local {
     struct settings settings;
+    struct keyring *keyring; /* NULL = no keys were given */
     struct store *store;
     struct engine *engine;
     struct zones *zones;
@@ -90,6 +92,7 @@ static void local_close(struct pd *pd)
         local->store->verbs->close(local->store);
     if (local->zones)
         zones_free(local->zones);
+    keyring_free(local->keyring);
     pthread_mutex_destroy(&local->lock);
     free(local);
     pd->side = NULL;
@@ -152,6 +155,9 @@ static int local_open(struct pd *pd, const char *where, const struct pd_options 
     if (take_namespace(local, options->namespace_name, err) < 0)
         goto failed;
     config.settings = &local->settings;
+    if (lib_keys_open(options, &local->keyring, err) < 0)
+        goto failed;
+    store_options.keyring = local->keyring;
     if (store_open(&local->store, str_of(where), &store_options, err) < 0) {
         local->store = NULL;
         goto failed;

@@ -117,6 +117,18 @@ static int start_stores(struct node *node, struct err *err)
     return serve_stores_open(&node->stores, &config, &node->engine, err);
 }
 
+/* Which keys this node has read is in the audit trail when it changed. */
+static void note_keys(struct node *node)
+{
+    ARENA_AUTO struct arena arena = ARENA_INIT(0);
+    struct keys_request request = {.base = {.kind = REQUEST_KEYS, .arena = &arena},
+                                   .op = KEYS_SEEN};
+
+    if (engine_call(node->engine, &request.base) < 0)
+        LOG(&node->log, LOG_WARN, "encryption.keys_not_noted",
+            KC("reason", request.base.err.text));
+}
+
 /* Before anything is opened or migrated. */
 static int check_anchor(struct node *node, struct err *err)
 {
@@ -309,6 +321,7 @@ static int apply_settings(struct node *node, const struct settings *fresh, struc
     if (node->questions)
         validator_questions_configure(node->questions, fresh);
     node->settings = fresh;
+    note_keys(node);
     return 0;
 }
 
@@ -454,6 +467,7 @@ static int start(struct node *node, struct err *err)
     TRY(start_tracing(node, err));
     TRY(start_stores(node, err));
     TRY(serve_stores_start_helpers(&node->stores, err));
+    note_keys(node);
     TRY(start_questions(node, err));
     TRY(start_server(node, err));
     if (node->settings->demo)

@@ -230,8 +230,8 @@ const struct route routes[] = {
           "The keys that encrypt what is stored, by id", KEYS_LIST, NULL)
     ROUTE(POST, "/v1/keys:rotate", api_keys, EVERYWHERE(ACCESS_WRITE),
           "Wrap data keys again, with the current key", KEYS_ROTATE, NULL)
-    ROUTE(POST, "/v1/keys:destroy", api_keys_destroy, EVERYWHERE(ACCESS_WRITE),
-          "Destroy the data keys of a user or a namespace", 0, NULL)
+    ROUTE(POST, "/v1/keys:destroy", api_keys, EVERYWHERE(ACCESS_WRITE),
+          "Destroy the data keys of a user or a namespace", KEYS_DESTROY, NULL)
     ROUTE(GET, "/v1/whoami", api_whoami, ANYONE, "Who asks, and what that allows", 0, NULL)
     ROUTE(GET, "/metrics", api_metrics, SCOPE(METRICS_READ), "Metrics for Prometheus", 0, NULL)
     ROUTE(GET, "/healthz", api_healthz, OPEN, "Is the process alive", 0, NULL)

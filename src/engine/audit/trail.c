@@ -62,6 +62,19 @@ int trail_note_id(struct batch *batch, const struct request *request, const char
     return trail_note(batch, request, action, object_kind, str_of(text), change, err);
 }
 
+int trail_note_configured(struct batch *batch, const char *action, const char *object_kind,
+                          struct str object_id, struct err *err)
+{
+    const struct audit_entry entry = {.namespace_name = STR("*"),
+                                      .principal = STR("configuration"),
+                                      .action = str_of(action),
+                                      .object_kind = str_of(object_kind),
+                                      .object_id = arena_str(&batch->arena, object_id),
+                                      .outcome = STR(AUDIT_DONE)};
+
+    return add(batch, &entry, err);
+}
+
 int trail_apply(struct batch *batch, struct request *base)
 {
     struct audit_request *request = (struct audit_request *)base;

@@ -270,6 +270,19 @@ static int merge_purge(struct call *call, const struct tally *tally)
     return 0;
 }
 
+/* How far all are: as far as the one that is behind the most. */
+static void merge_content(struct seal_rotation *all, const struct seal_rotation *part)
+{
+    int64_t texts = all->texts + part->texts, closed = all->closed + part->closed;
+    bool behind = part->since_us && !part->done && all->done;
+
+    if (part->since_us && (!all->since_us || behind || part->since_us < all->since_us))
+        *all = *part;
+    all->done = all->done && part->done;
+    all->texts = texts;
+    all->closed = closed;
+}
+
 /* Each store has data keys of its own. */
 static int merge_keys(struct call *call, const struct tally *tally)
 {
@@ -285,6 +298,7 @@ static int merge_keys(struct call *call, const struct tally *tally)
     request->sums = sums;
     request->sums_count = 0;
     request->rotated = request->left = request->destroyed = 0;
+    request->content = (struct seal_rotation){.done = true};
     for (uint32_t mask = tally->well; mask; mask &= mask - 1) {
         struct share *share = call->shares[first_part(mask)];
 
@@ -295,6 +309,7 @@ static int merge_keys(struct call *call, const struct tally *tally)
         request->rotated += share->as.keys.rotated;
         request->left += share->as.keys.left;
         request->destroyed += share->as.keys.destroyed;
+        merge_content(&request->content, &share->as.keys.content);
         arena_adopt(request->base.arena, &share->arena);
     }
     return 0;

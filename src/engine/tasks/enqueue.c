@@ -187,6 +187,16 @@ void inherit_trace(const struct batch *batch, const struct task *parent, struct 
 }
 
 /* A run's task got its id before. */
+/* What a handler of an encrypted task hands on is not in the clear unless it says how it is stored. */
+static void inherit_seal(const struct task *parent, struct arena *arena, struct task_seal *seal)
+{
+    if (seal->encrypt || seal->fields.data)
+        return;
+    seal->encrypt = parent->spec.seal.encrypt;
+    if (parent->spec.seal.fields.data)
+        seal->fields = arena_str(arena, parent->spec.seal.fields);
+}
+
 static struct task *make_task(struct plan *plan, struct task_input *input,
                               const struct run_wish *wish)
 {
@@ -207,6 +217,7 @@ static struct task *make_task(struct plan *plan, struct task_input *input,
         if (!task->spec.workflow_id.data)
             task->spec.workflow_id = plan->parent->spec.workflow_id;
         inherit_trace(batch, plan->parent, plan->arena, &task->spec);
+        inherit_seal(plan->parent, plan->arena, &task->spec.seal);
     }
     task->has_spec = true;
     task->has_data = true;

@@ -62,6 +62,13 @@
     X(namespace_dependencies) X(namespace_jobs) X(namespace_categories) X(namespace_rates)         \
     X(namespace_hours) X(namespace_outbox)
 
+/* Encrypting again with new data keys. */
+#define ROWS_AGAIN_STATEMENTS(X)                                                                   \
+    X(again_texts) X(again_last) X(again_payload) X(again_data) X(again_error)                     \
+    X(again_last_error) X(again_details) X(again_resume) X(again_result) X(again_outcome)          \
+    X(again_failure) X(again_detail) X(again_recovery_error) X(again_recovery_result)              \
+    X(again_checkpoint) X(again_checkpoint_put)
+
 /* Lists for people: any of their filters may be NULL. */
 #define ROWS_LIST_STATEMENTS(X)                                                                    \
     X(list_recoveries) X(list_categories) X(list_jobs) X(list_schedules) X(list_recurring)         \
@@ -72,7 +79,7 @@
     ROWS_CATALOG_STATEMENTS(X) ROWS_PLAN_STATEMENTS(X) ROWS_RUN_STATEMENTS(X)                     \
     ROWS_EXECUTION_STATEMENTS(X) ROWS_REGISTRY_STATEMENTS(X) ROWS_RELATIVE_STATEMENTS(X)     \
     ROWS_WAITING_STATEMENTS(X) ROWS_AUDIT_STATEMENTS(X) ROWS_TOKEN_STATEMENTS(X)                   \
-    ROWS_KEY_STATEMENTS(X) ROWS_NAMESPACE_STATEMENTS(X)
+    ROWS_KEY_STATEMENTS(X) ROWS_NAMESPACE_STATEMENTS(X) ROWS_AGAIN_STATEMENTS(X)
 
 #define ROWS_SHARED_STATEMENTS(X)                                                                  \
     X(jobs_hold) X(worker_one) X(worker_renew) X(queue_make) X(queue_lock) X(held_of_queue)        \
