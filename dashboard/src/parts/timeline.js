@@ -3,6 +3,7 @@ import { html, useRef, useState } from '../html.js';
 import { attempt, get, name } from '../api.js';
 import { clock, duration, fullTime, relative, statusText, t } from '../text.js';
 import { Button } from './controls.js';
+import { isSealed, Sealed, shownText } from './sealed.js';
 
 function Attempts({ task, executions }) {
     const list = executions.filter((one) => one.started_at ?? one.created_at).slice(0, 30).reverse();
@@ -23,7 +24,7 @@ function Attempts({ task, executions }) {
             width: `max(3px, ${((endOf(one) - from) / (end - begin)) * 100}%)` }}></i></span>
             <span class="attempt-text">${[t(`execution.${released ? 'released' : one.status}`), duration(took), one.worker_id]
                 .filter(Boolean).join(' · ')}${error && html`${' · '}<span
-                class="bad">${String(error)}</span>`}</span></li>`;
+                class="bad">${isSealed(error) ? shownText(error) : String(error)}</span>`}</span></li>`;
     })}</ol>`;
 }
 
@@ -61,7 +62,8 @@ export function Timeline({ base, task, page, executions }) {
             <div><strong>${statusText(event.status)}</strong> ${event.state
             && event.state.toLowerCase() !== event.status && html`<em>${event.state}</em>`}
             <span class="faint">${t(`actor.${event.actor}`)}</span>
-            ${words(event.detail) && html`<p>${words(event.detail)}</p>`}</div>
+            ${isSealed(event.detail) ? html`<p><${Sealed} value=${event.detail}/></p>` : words(event.detail)
+            && html`<p>${words(event.detail)}</p>`}</div>
             <div class="when"><time datetime=${event.created_at} title=${fullTime(event.created_at)}>${
             clock(event.created_at)}</time><small>${since !== undefined ? `+${duration(since)}`
             : relative(event.created_at)}</small></div></li>`;
