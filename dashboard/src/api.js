@@ -54,7 +54,7 @@ export function refuse(sent, reason) {
         return;
     forgetToken();
     setPrincipal(null);
-    session.set({ who: null, isOut: true, reason: who?.kind === 'proxy' ? t('login.proxyEnded') : reason });
+    session.set({ who: null, isOut: true, wasIn: Boolean(who), reason: who?.kind === 'proxy' ? t('login.proxyEnded') : reason });
 }
 
 // Without a credential there is nothing wrong with it.

@@ -67,9 +67,8 @@ function Secret({ made, onClose }) {
         <p>${t('token.once')}</p>${made.isOwn && html`<p>${t('token.nowYours')}</p>`}
         <p><strong>${t('login.token')}</strong></p><${Command} text=${made.token} isSecret
             label=${t('token.copy')} onCopied=${() => setCopied(true)}/>
-        <p><strong>${t(works ? 'token.useWorker' : 'token.use')}</strong></p>
-        <${Command} text=${`export PERDURA_TOKEN=${made.token}`} isSecret label=${t('token.copyExport')}
-            onCopied=${() => setCopied(true)}/><${Command} text=${`perdura ${use}`}/>
+        <p><strong>${t(works ? 'token.useWorker' : 'token.use')}</strong></p><p class="faint">${t('token.useText')}</p>
+        <${Command} text=${`read -rs PERDURA_TOKEN && export PERDURA_TOKEN && perdura ${use}`}/>
         <footer ref=${question} class=${asking ? 'unsaved' : ''}>${asking && html`<p role="alert">${t('token.notCopied')}</p>
         <${Button} kind="primary" onClick=${() => setAsking(false)}>${t('token.stay')}<//>`}
         <${Button} kind=${asking ? 'danger' : 'primary'} onClick=${leave}>${t(asking ? 'token.leave'

@@ -17,13 +17,13 @@ const LOGO = html`<svg class="logo" viewBox="0 0 32 32" aria-hidden="true"><rect
 const REASONS = [[/^this token has expired/, 'login.expired'], [/^this token was revoked/, 'login.revoked'],
     [/^this token was replaced/, 'login.replaced'], [/^the token is (wrong|not valid)/, 'login.wrong'],
     [/^this is not a whole token/, 'login.notWhole']];
-function inWords(reason) {
+function inWords({ reason, wasIn }) {
     const [, key] = REASONS.find(([pattern]) => pattern.test(reason)) ?? [];
-    return key ? t(key) : reason;
+    return key ? t(wasIn && key === 'login.wrong' ? 'login.replaced' : key) : reason;
 }
 
 export function Login() {
-    const { reason } = useStore(session);
+    const now = useStore(session);
     const [error, setError] = useState('');
     const [busy, setBusy] = useState(false);
     async function submit(event) {
@@ -49,8 +49,8 @@ export function Login() {
         <h1>${t('login.title')}</h1><p>${t('login.text')}</p>
         <label for="token">${t('login.token')}</label>
         <input id="token" name="token" type="password" autocomplete="current-password" required
-            spellcheck=${false} aria-describedby="token-error" aria-invalid=${reason ? 'true' : null}/>
-        <p id="token-error" role="alert" class="bad">${error || inWords(reason)}</p>
+            spellcheck=${false} aria-describedby="token-error" aria-invalid=${now.reason ? 'true' : null}/>
+        <p id="token-error" role="alert" class="bad">${error || inWords(now)}</p>
         <label class="toggle"><input type="checkbox" name="stays" aria-describedby="stays-hint"/> ${t('login.stays')}</label>
         <small id="stays-hint">${t('login.staysHint')}</small>
         <button type="submit" class="button primary" aria-busy=${busy ? 'true' : null}>${t('login.enter')}</button>
