@@ -1,6 +1,6 @@
 // API tokens: who has one, what it allows and what it is limited to; make, rotate, revoke. A secret is
 // shown once, and the dialog that shows it asks before it goes.
-import { html, useEffect, useMemo, useRef, useState } from '../html.js';
+import { html, useLayoutEffect, useMemo, useRef, useState } from '../html.js';
 import { askWho, attempt, getAll, isKeptHere, keepToken, post, remove, useLoad } from '../api.js';
 import { Ago, Button, Command, Empty, Field, Loading, Page, Problem, Select, When } from '../parts/controls.js';
 import { Confirm, Dialog, FormDialog } from '../parts/dialog.js';
@@ -57,7 +57,10 @@ function Secret({ made, onClose }) {
     const [copied, setCopied] = useState(false);
     const [asking, setAsking] = useState(false);
     const question = useRef(null);
-    useEffect(() => { if (asking) question.current?.querySelector('button').focus(); }, [asking]);
+    useLayoutEffect(() => {
+        if (asking)
+            question.current.querySelector('button').focus();
+    }, [asking]);
     const leave = () => (copied || asking ? onClose() : setAsking(true));
     const works = made.scopes.includes('work') || made.scopes.includes('admin');
     const queues = made.queues.filter((name) => !name.endsWith('*'));

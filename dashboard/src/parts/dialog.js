@@ -43,7 +43,7 @@ export function Confirm({ title, text, action, kind = 'primary', onConfirm, onCl
 // In place of the buttons, when something that was typed would be lost.
 function Unsaved({ keep, drop }) {
     const place = useRef(null);
-    useEffect(() => {
+    useLayoutEffect(() => { // before anything else is typed
         const before = document.activeElement;
         place.current.querySelector('button').focus();
         return () => before?.isConnected && before.focus();

@@ -17,7 +17,8 @@ function Attempts({ task, executions }) {
         const from = Date.parse(one.started_at ?? one.created_at);
         const took = one.duration_ms ?? endOf(one) - from;
         const released = one.error_data?.reason === 'released'; // its worker gave it back
-        const error = !released && (one.error_data?.error ?? one.error_data?.message ?? one.error_data?.reason);
+        const error = !released && (isSealed(one.error_data) ? one.error_data
+            : one.error_data?.error ?? one.error_data?.message ?? one.error_data?.reason);
         return html`<li key=${one.id}><span class="attempt-name">${t('task.attempt',
             { n: one.attempt_number })}</span><span class="attempt-track"><i
             class=${`bar ${one.status}`} style=${{ left: place(from),
