@@ -46,7 +46,7 @@ function enter(who) {
     session.set({ who, isOut: false, reason: '' });
 }
 
-// Nobody is signed in (any more), and why. sent: the credential that was not taken; an answer to an
+// The session ends here, and why. sent: the credential that was not taken; an answer to an
 // older one does not count.
 export function refuse(sent, reason) {
     const { who, isOut } = session.get();
@@ -86,7 +86,7 @@ export async function signIn(token, stays) {
     await askWho();
 }
 
-// Whoever is let in without a token is in again at once: on an open server, behind a proxy.
+// Who needs no token is in again at once: on an open server, behind a proxy.
 export function signOut() {
     forgetToken();
     setPrincipal(null);

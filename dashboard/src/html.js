@@ -8,7 +8,7 @@ function make(type, props, ...children) {
     if (type !== 'a' || !props?.href?.startsWith('#/'))
         return h(type, props, ...children);
     if (this)
-        this[0] = 3; // for htm: not the same for ever, whoever signs in
+        this[0] = 3; // for htm: not the same for ever: others may sign in
     return opens(props.href) ? h(type, props, ...children)
         : h('span', { ...props, href: null, title: props.title ?? null }, ...children);
 }

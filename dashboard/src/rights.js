@@ -65,7 +65,7 @@ const patterns = Object.keys(operations).map((operation) => ({ operation,
     fits: new RegExp(`^${operation.replaceAll(/\{\w+\}/g, '[^/:]+')}$`) }))
     .sort((a, b) => a.operation.includes('{') - b.operation.includes('{'));
 
-// The scope that a request lacks, so that it is not sent in vain; '' = none.
+// The scope that a request lacks, '' = none; then it need not be sent.
 export function missing(method, path) {
     const asked = `${method} ${path.split('?')[0]}`;
     const found = who && patterns.find((one) => one.fits.test(asked));
@@ -75,7 +75,7 @@ export function missing(method, path) {
 export const scopeOfPage = (page, id) => operations[id ? NEEDS[page]?.one : NEEDS[page]?.all] ?? '';
 
 // Whether a link of this dashboard leads to a page that shows something. What is no page is let through:
-// its address is told to be wrong.
+// the page says that its address is wrong.
 export function opens(href) {
     const [, page, id] = /^#\/([^/?]*)(?:\/([^?]*))?/.exec(href) ?? [];
     const needs = page !== undefined && Object.hasOwn(NEEDS, page) ? NEEDS[page][id ? 'one' : 'all'] : null;

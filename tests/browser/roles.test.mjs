@@ -180,7 +180,7 @@ for (const role of ROLES)
     });
 
 for (const [name, scopes] of Object.entries(CUSTOM))
-    test(`${name}: the first page is one that it may see, and nothing is asked for in vain`, async () => {
+    test(`${name}: the first page is one that it may see, and it asks for nothing else`, async () => {
         const { token } = await server.post('/v1/tokens', { name, scopes });
         const start = await openPage(browser, server, '#/', { token });
         await start.locator('.page h1').first().waitFor();
@@ -191,7 +191,7 @@ for (const [name, scopes] of Object.entries(CUSTOM))
         await page.done();
     });
 
-test('a worker has no page, is told so, and what its token is for', async () => {
+test('a worker has no page: it says so, and what the token is for', async () => {
     const { token } = await server.post('/v1/tokens', { name: 'w', role: 'worker' });
     const page = await openPage(browser, server, '#/', { token });
     await page.getByText('There is no page here that you may see').waitFor();

@@ -85,7 +85,7 @@ test('revoked while the page is open: the reason, and back to where one was', as
     await page.done();
 });
 
-test('expired and replaced tokens are told apart; a stream notices on a page that asks for nothing', async () => {
+test('expired and replaced tokens have reasons of their own; a stream notices on a page that asks for nothing', async () => {
     const soon = await make({ name: 'soon', role: 'viewer', expires_at: new Date(Date.now() + 6000).toISOString() });
     const task = await server.enqueue('t');
     const page = await openPage(browser, server, `#/tasks/${task.id}`, REFUSED);
@@ -165,9 +165,9 @@ test('whom a proxy names is signed in without a token, and told when no group ha
         await page.context().setExtraHTTPHeaders({}); // its session has ended
         await page.getByText('Your session has ended').waitFor();
         await page.done();
-        const nobody = await openPage(browser, behind, '#/', named('guests'));
-        await nobody.getByText('no group of', { exact: false }).waitFor();
-        await nobody.done();
+        const guest = await openPage(browser, behind, '#/', named('guests'));
+        await guest.getByText('no group of', { exact: false }).waitFor();
+        await guest.done();
         await until(async () => (await behind.fetch('GET', '/v1/whoami')).status === 401, 'a stranger refused');
     } finally {
         await behind.remove();

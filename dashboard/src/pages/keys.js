@@ -11,7 +11,7 @@ import { number, t, tn } from '../text.js';
 const sum = (list, key) => list.reduce((all, one) => all + one[key], 0);
 const usable = (state) => sum(state.data_keys, 'count') - sum(state.data_keys, 'destroyed');
 
-// Step by step, as the API does it; it may be stopped, and goes on where it was.
+// Step by step, as the API does it; it may be stopped, and continues where it was.
 function Rotate({ state, onClose, done }) {
     const [left, setLeft] = useState(null);
     const [error, setError] = useState(null);

@@ -1,4 +1,4 @@
-// Namespaces: what is in one is for nobody in another. Make, limit, delete with all that is in it. Not
+// Namespaces: what is in one is not seen from another. Make, limit, delete with all that is in it. Not
 // there where the API has none; changing them needs the right in every namespace.
 import { html, useMemo, useState } from '../html.js';
 import { getAll, name, remove, useLoad } from '../api.js';

@@ -15,7 +15,7 @@ const MINUTE = 60e3;
 const DAY = 24 * 60 * MINUTE;
 const OVERLAPS = [0, 10 * MINUTE, 60 * MINUTE, DAY, 7 * DAY];
 const LIVES = [7, 30, 90, 365];
-const isFirst = () => session.get().who?.kind === 'local'; // whoever makes it must not be locked out
+const isFirst = () => session.get().who?.kind === 'local'; // its maker must not be locked out
 const canGive = (scopes) => scopes.every(hasScope); // no more than one has
 const quoted = (text) => (/^[\w.*:,-]+$/.test(text) ? text : `'${text.replaceAll('\'', '\'\\\'\'')}'`);
 
@@ -124,7 +124,7 @@ export default function Tokens({ query }) {
     const fields = useMemo(tokenFields, [who, dialog?.form]);
     const close = () => setDialog(null);
     const isOwn = (token) => token.id === who.token_id;
-    // This tab goes on with what was made where it could not without: its own token has another secret now,
+    // This tab continues with what was made where it could not without: its own token has another secret now,
     // or an open server is open no more.
     async function show(made) {
         const mine = Boolean(made.notice) || isOwn(made);

@@ -35,7 +35,7 @@ export function Login() {
         setError('');
         try {
             await signIn(token.value.trim(), stays.checked);
-        } catch (failure) { // 401 and 403 are told by the session
+        } catch (failure) { // 401 and 403 are in the session
             setError([401, 403].includes(failure.status) ? '' : failure.message);
             setBusy(false);
             document.getElementById('token')?.select();
