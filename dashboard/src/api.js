@@ -7,6 +7,7 @@ import { connection, notify, session } from './store.js';
 import { t } from './text.js';
 
 const TOKEN = 'perdura.token';
+const NAMESPACE = 'perdura.namespace';
 const WHO = '/v1/whoami';
 const AGAIN_MS = 5000; // who one is, is asked again at most so often
 const GIVE_UP_MS = 70000; // longer than any long-poll
@@ -24,7 +25,19 @@ const kept = () => sessionStorage.getItem(TOKEN) ?? localStorage.getItem(TOKEN);
 
 export function authorization() {
     const token = kept();
-    return token ? { Authorization: `Bearer ${token}` } : {};
+    const within = namespace();
+    return { ...(token ? { Authorization: `Bearer ${token}` } : {}),
+        ...(within ? { 'Perdura-Namespace': within } : {}) };
+}
+
+// What every request of this tab is about, the stream too; '' = what the server takes by itself.
+export const namespace = () => sessionStorage.getItem(NAMESPACE) ?? '';
+
+export function keepNamespace(name) {
+    if (name)
+        sessionStorage.setItem(NAMESPACE, name);
+    else
+        sessionStorage.removeItem(NAMESPACE);
 }
 
 export function keepToken(token, stays = false) {
@@ -34,7 +47,7 @@ export function keepToken(token, stays = false) {
 }
 
 function forgetToken() {
-    sessionStorage.clear(); // whatever else was this person's
+    sessionStorage.removeItem(TOKEN);
     localStorage.removeItem(TOKEN);
 }
 
@@ -67,8 +80,12 @@ export async function askWho() {
     askedAt = Date.now();
     const sent = authorization();
     try {
-        enter(await get(WHO));
+        return enter(await get(WHO));
     } catch (error) {
+        if (namespace() && [403, 404].includes(error.status)) { // another person's choice
+            keepNamespace('');
+            return askWho();
+        }
         if (error.status === 403) // known, and without any right
             refuse(sent, error.message);
         throw error;
@@ -89,6 +106,7 @@ export async function signIn(token, stays) {
 // Who needs no token is in again at once: on an open server, behind a proxy.
 export function signOut() {
     forgetToken();
+    keepNamespace('');
     setPrincipal(null);
     session.set({ who: null, isOut: false, reason: '' });
     return askWho().catch(() => {});

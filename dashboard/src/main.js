@@ -1,15 +1,15 @@
 // The frame around every page: navigation, search, who is signed in, lost connection, keys, theme, language.
 // Pages are loaded when they are first needed, and all of them once there is nothing else to do.
 import { html, render, useEffect, useState } from './html.js';
-import { askWho } from './api.js';
+import { askWho, getAll, keepNamespace, namespace } from './api.js';
 import { Button, Empty, Loading, Page } from './parts/controls.js';
 import { Dialog } from './parts/dialog.js';
 import { pressRow } from './parts/rows.js';
 import { BESIDE, Forbidden, Login, useSession, Who } from './parts/who.js';
-import { may, NEEDS, opens, scopeOfPage } from './rights.js';
+import { may, mayOpen, NEEDS, opens, scopeOfPage } from './rights.js';
 import { parseSearch } from './search.js';
 import { go, hasMoved, link, route } from './route.js';
-import { chooseTheme, connection, leaveNotices, notices, theme, useStore } from './store.js';
+import { chooseTheme, connection, leaveNotices, namespaceChanges, notices, theme, useStore } from './store.js';
 import { chooseLanguage, clock, language, languages, loadLanguage, t } from './text.js';
 
 const SECOND_KEY_MS = 2000; // between "g" and the letter
@@ -41,7 +41,7 @@ const pages = {
     keys: { load: () => import('./pages/keys.js'), text: 'nav.keys', key: 'e',
         icon: 'M5 9h10v8H5zm2 0V6a3 3 0 0 1 6 0v3m-3 3v2' },
 };
-const shown = () => Object.entries(pages).filter(([id]) => may(NEEDS[id].all));
+const shown = () => Object.entries(pages).filter(([id]) => mayOpen(id));
 const narrowHidden = new Set(['workflows', ...BESIDE]); // a phone has no room for them
 
 function Navigation({ page }) {
@@ -55,10 +55,35 @@ function Navigation({ page }) {
         <${Preferences}/></nav>`;
 }
 
+// Only where there is a choice. Another namespace is another world: the page begins again.
+function Namespaces() {
+    const [names, setNames] = useState([]);
+    const changes = useStore(namespaceChanges);
+    function choose(name) {
+        keepNamespace(name === 'default' ? '' : name);
+        location.hash = '#/';
+        location.reload();
+    }
+    useEffect(() => {
+        getAll('/v1/namespaces').then((items) => {
+            const found = items.map((one) => one.name).sort();
+            if (namespace() && !found.includes(namespace()))
+                choose(''); // it was deleted
+            setNames(found);
+        }, () => setNames([]));
+    }, [changes]);
+    if (names.length < 2)
+        return null;
+    return html`<select class="namespaces" aria-label=${t('namespace')} title=${t('namespace')}
+        value=${namespace() || 'default'} onChange=${(event) => choose(event.target.value)}>
+        ${names.map((name) => html`<option key=${name} value=${name}
+            selected=${name === (namespace() || 'default')}>${name}</option>`)}</select>`;
+}
+
 function Preferences() {
     const chosen = useStore(theme);
     const dark = chosen ? chosen === 'dark' : matchMedia('(prefers-color-scheme: dark)').matches;
-    return html`<div class="preferences">
+    return html`<div class="preferences"><${Namespaces}/>
         <button type="button" class="icon-button" onClick=${() => chooseTheme(dark ? 'light' : 'dark')}
             aria-label=${t(dark ? 'theme.light' : 'theme.dark')}
             title=${t(dark ? 'theme.light' : 'theme.dark')}><svg viewBox="0 0 20 20"

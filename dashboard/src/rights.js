@@ -18,7 +18,8 @@ export const ROLES = {
 };
 const INCLUDED = { admin: SCOPES, 'payloads:read': ['tasks:read'] };
 
-// Every page, by what it asks the API for first; `one` is the page of a single thing.
+// Every page, by what it asks the API for first; `one` is the page of a single thing. everywhere: it is for
+// those who have access to every namespace.
 export const NEEDS = {
     '': { all: 'GET /v1/stats' },
     tasks: { all: 'GET /v1/tasks', one: 'GET /v1/tasks/{id}' },
@@ -29,7 +30,7 @@ export const NEEDS = {
     schedules: { all: 'GET /v1/schedules' },
     recovery: { all: 'GET /v1/recovery' },
     tokens: { all: 'GET /v1/tokens' },
-    namespaces: { all: 'GET /v1/namespaces' },
+    namespaces: { all: 'GET /v1/namespaces', everywhere: true },
     audit: { all: 'GET /v1/audit' },
     keys: { all: 'GET /v1/keys' },
 };
@@ -72,17 +73,20 @@ export function missing(method, path) {
     return found && !may(found.operation) ? needOf(found.operation).scope : '';
 }
 
-export const scopeOfPage = (page, id) => operations[id ? NEEDS[page]?.one : NEEDS[page]?.all] ?? '';
+export const mayOpen = (page, id = '') => may(NEEDS[page][id ? 'one' : 'all'])
+    && (!NEEDS[page].everywhere || isGlobal());
+export const scopeOfPage = (page, id) => (NEEDS[page]?.everywhere ? 'admin (*)'
+    : operations[id ? NEEDS[page]?.one : NEEDS[page]?.all] ?? '');
 
 // Whether a link of this dashboard leads to a page that shows something. What is no page is let through:
 // the page says that its address is wrong.
 export function opens(href) {
     const [, page, id] = /^#\/([^/?]*)(?:\/([^?]*))?/.exec(href) ?? [];
-    const needs = page !== undefined && Object.hasOwn(NEEDS, page) ? NEEDS[page][id ? 'one' : 'all'] : null;
-    return !needs || may(needs);
+    const isPage = page !== undefined && Object.hasOwn(NEEDS, page) && NEEDS[page][id ? 'one' : 'all'];
+    return !isPage || mayOpen(page, id);
 }
 
-export const firstPage = () => Object.keys(NEEDS).find((page) => may(NEEDS[page].all));
+export const firstPage = () => Object.keys(NEEDS).find((page) => !NEEDS[page].everywhere && mayOpen(page));
 
 // The role whose scopes these are, or null.
 export function roleOf(scopes) {

@@ -31,6 +31,7 @@ export function useStore(store) {
 export const connection = makeStore({ lost: false, since: null, why: '' });
 // Who is signed in: the answer of GET /v1/whoami; null while that is not known (isOut: it asks for a credential).
 export const session = makeStore({ who: null, isOut: false, reason: '' });
+export const namespaceChanges = makeStore(0); // made or deleted on this page
 export const notices = makeStore([]); // short messages at the lower edge
 export const theme = makeStore(localStorage.getItem('perdura.theme') ?? '');
 

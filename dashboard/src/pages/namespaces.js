@@ -1,13 +1,11 @@
-// Namespaces: what is in one is not seen from another. Make, limit, delete with all that is in it. Not
-// there where the API has none; changing them needs the right in every namespace.
+// Namespaces: what is in one is not seen from another. Make, limit, delete with all that is in it.
 import { html, useMemo, useState } from '../html.js';
 import { getAll, name, remove, useLoad } from '../api.js';
 import { Button, Empty, Loading, Page, Problem, When } from '../parts/controls.js';
 import { FormDialog } from '../parts/dialog.js';
 import { Form } from '../parts/form.js';
 import { Progress } from '../parts/status.js';
-import { isGlobal } from '../rights.js';
-import { notify } from '../store.js';
+import { namespaceChanges, notify } from '../store.js';
 import { duration, number, t } from '../text.js';
 
 const AT = '/v1/namespaces';
@@ -76,11 +74,15 @@ export default function Namespaces() {
     const list = useLoad(() => getAll(AT), [], 3000);
     const [dialog, setDialog] = useState(null); // { edit: namespace or null } or { drop: namespace }
     const close = () => setDialog(null);
+    function changed() {
+        namespaceChanges.set(namespaceChanges.get() + 1);
+        return list.reload();
+    }
     const edited = dialog?.edit ?? null;
     const fields = useMemo(() => fieldsOf(edited), [edited]);
-    const button = (verb, op, one, onClick, kind = '') => isGlobal() && html`<${Button} op=${op} kind=${`small ${kind}`}
+    const button = (verb, op, one, onClick, kind = '') => html`<${Button} op=${op} kind=${`small ${kind}`}
         aria-label=${`${t(`action.${verb}`)}: ${one.name}`} onClick=${onClick}>${t(`action.${verb}`)}<//>`;
-    return html`<${Page} title=${t('nav.namespaces')} lead=${t('namespace.lead')} actions=${isGlobal() && html`<${Button}
+    return html`<${Page} title=${t('nav.namespaces')} lead=${t('namespace.lead')} actions=${html`<${Button}
         op=${`POST ${AT}`} kind="primary" onClick=${() => setDialog({ edit: null })}>${t('namespace.new')}<//>`}>
         <${Problem} error=${list.error} retry=${list.reload}/>${!list.data && !list.error && html`<${Loading}/>`}
         ${list.data?.length === 0 && html`<${Empty} title=${t('namespace.empty')}/>`}
@@ -97,6 +99,6 @@ export default function Namespaces() {
             () => setDialog({ drop: one }), 'danger')}`}</td></tr>`)}</tbody></table></div></div>`}
         ${dialog && 'edit' in dialog && html`<${Form} title=${t(edited ? 'action.edit' : 'namespace.new')} fields=${fields}
             thing=${flatten(edited)} shape=${shapeFor(edited)} path=${edited ? `${AT}/${name(edited.name)}` : AT}
-            aliases=${{ enqueue_rate: 'count', completed_ms: 'completed', failed_ms: 'failed' }} onClose=${close} done=${list.reload}/>`}
-        ${dialog?.drop && html`<${Remove} one=${dialog.drop} onClose=${close} done=${list.reload}/>`}<//>`;
+            aliases=${{ enqueue_rate: 'count', completed_ms: 'completed', failed_ms: 'failed' }} onClose=${close} done=${changed}/>`}
+        ${dialog?.drop && html`<${Remove} one=${dialog.drop} onClose=${close} done=${changed}/>`}<//>`;
 }

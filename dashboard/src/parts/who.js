@@ -2,7 +2,7 @@
 // namespace, limits, expiry, and the way out.
 import { html, useEffect, useState } from '../html.js';
 import { askWho, hasToken, isKeptHere, signIn, signOut } from '../api.js';
-import { firstPage, may, NEEDS, roleOf } from '../rights.js';
+import { firstPage, mayOpen, roleOf } from '../rights.js';
 import { go, link } from '../route.js';
 import { session, useStore } from '../store.js';
 import { t } from '../text.js';
@@ -88,7 +88,7 @@ function About({ who }) {
 export const BESIDE = ['tokens', 'namespaces', 'audit', 'keys'];
 
 function Details({ who, onClose }) {
-    const pages = BESIDE.filter((page) => may(NEEDS[page].all));
+    const pages = BESIDE.filter((page) => mayOpen(page));
     return html`<${Dialog} title=${t('who.title')} onClose=${onClose}><${About} who=${who}/>
         ${who.kind === 'local' && html`<p>${t('who.localText')}</p>`}
         ${hasToken() && html`<p class="faint">${t(isKeptHere() ? 'who.keptHere' : 'who.keptTab')}</p>`}
