@@ -56,7 +56,7 @@ after(async () => {
 const places = () => ['#/', '#/tasks?status=pending', '#/tasks?status=dead_letter', `#/tasks/${waiting.id}`,
     `#/tasks/${story.held.id}`, `#/tasks/${dead.id}`, '#/workflows', '#/workflows/etl', '#/queues', '#/workers', '#/jobs',
     '#/jobs?tab=categories', '#/schedules', '#/schedules?tab=recurring', '#/recovery', '#/recovery?tab=dead',
-    '#/tokens', '#/audit', '#/keys'];
+    '#/tokens', '#/namespaces', '#/audit', '#/keys'];
 
 // What a page shows: null where it says that it is not for this person.
 async function look(page, hash) {
@@ -112,7 +112,7 @@ test('an administrator sees a button for each kind of operation, and each is one
         'POST /v1/schedules/{id}:run', 'PATCH /v1/schedules/{id}', 'DELETE /v1/schedules/{id}', 'POST /v1/recurring',
         'PATCH /v1/recurring/{id}', 'POST /v1/recurring/{id}:run', 'POST /v1/recovery', 'POST /v1/recovery/validate',
         'POST /v1/tokens', 'POST /v1/tokens/{id}:rotate', 'DELETE /v1/tokens/{id}', 'POST /v1/keys:rotate',
-        'POST /v1/keys:destroy'])
+        'POST /v1/keys:destroy', 'POST /v1/namespaces', 'PATCH /v1/namespaces/{name}'])
         assert.ok(all.includes(wanted) || /tokens\/\{id\}/.test(wanted), `no button for ${wanted}`);
     await page.done();
 });
@@ -132,7 +132,7 @@ async function compare(token) {
             assert.deepEqual(unique(operations ?? []), wanted, hash);
     }
     for (const hash of ['#/', '#/tasks', '#/workflows', '#/queues', '#/workers', '#/jobs', '#/schedules', '#/recovery',
-        '#/tokens', '#/audit', '#/keys'])
+        '#/tokens', '#/namespaces', '#/audit', '#/keys'])
         assert.equal(links.includes(hash), await opened(token, hash), `${hash} in the navigation`);
     // Links that lead to a page which says no are words.
     const dead = await page.evaluate(() => [...document.querySelectorAll('a[href^="#/"]')].map((one) => one.getAttribute('href')));
@@ -143,12 +143,13 @@ async function compare(token) {
 
 // What a page asks the API for first.
 const FIRST = { '': 'stats', tasks: 'tasks', workflows: 'tasks', queues: 'queues', workers: 'workers', jobs: 'jobs',
-    schedules: 'schedules', recovery: 'recovery', tokens: 'tokens', audit: 'audit', keys: 'keys' };
+    schedules: 'schedules', recovery: 'recovery', tokens: 'tokens', namespaces: 'namespaces', audit: 'audit', keys: 'keys' };
 async function opened(token, hash) {
     const [, page, id] = /^#\/(\w*)(?:\/([^?]*))?/.exec(hash);
     const where = id ? `/v1/${page}/${id}` : `/v1/${FIRST[page]}`;
     const status = (await server.fetch('GET', where, undefined, token)).status;
-    return status !== 403;
+    const who = await (await server.fetch('GET', '/v1/whoami', undefined, token)).json();
+    return status !== 403 && (page !== 'namespaces' || who.namespace === '*'); // theirs alone is no list
 }
 
 for (const role of ROLES)
