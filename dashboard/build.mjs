@@ -13,11 +13,12 @@ const packed = ['preact', 'htm', 'uplot'];
 const description = path.join(source, '../../src/server/assets/openapi.json');
 const esbuild = createRequire(path.join(modules, 'x.js'))('esbuild');
 
-// The scope that each operation of the API needs, from its description: 'perdura:operations' is an
-// object { 'GET /v1/tasks': 'tasks:read', … }.
+// What each operation of the API needs, from its description: 'perdura:operations' is an object
+// { 'GET /v1/tasks': 'tasks:read', 'GET /v1/tasks/{id}': 'tasks:read own', … }.
 const operations = Object.fromEntries(Object.entries(JSON.parse(fs.readFileSync(description)).paths)
     .flatMap(([where, verbs]) => Object.entries(verbs).filter(([, one]) => one['x-perdura-scope'])
-        .map(([verb, one]) => [`${verb.toUpperCase()} ${where}`, one['x-perdura-scope']])));
+        .map(([verb, one]) => [`${verb.toUpperCase()} ${where}`,
+            [one['x-perdura-scope'], one['x-perdura-right']].filter(Boolean).join(' ')])));
 const scopes = {
     name: 'operations',
     setup(build) {

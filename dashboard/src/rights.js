@@ -18,8 +18,8 @@ export const ROLES = {
 };
 const INCLUDED = { admin: SCOPES, 'payloads:read': ['tasks:read'] };
 
-// Every page, by what it asks the API for first; `one` is the page of a single thing. everywhere: it is for
-// those who have access to every namespace.
+// Every page, by what it is for; `one` is the page of a single thing. Each principal may list the namespaces
+// that are theirs, which is no page.
 export const NEEDS = {
     '': { all: 'GET /v1/stats' },
     tasks: { all: 'GET /v1/tasks', one: 'GET /v1/tasks/{id}' },
@@ -30,7 +30,7 @@ export const NEEDS = {
     schedules: { all: 'GET /v1/schedules' },
     recovery: { all: 'GET /v1/recovery' },
     tokens: { all: 'GET /v1/tokens' },
-    namespaces: { all: 'GET /v1/namespaces', everywhere: true },
+    namespaces: { all: 'PATCH /v1/namespaces/{name}' },
     audit: { all: 'GET /v1/audit' },
     keys: { all: 'GET /v1/keys' },
 };
@@ -46,18 +46,16 @@ export function setPrincipal(principal) {
 export const hasScope = (scope) => has.has(scope);
 export const isGlobal = () => who?.namespace === '*';
 
-// { scope, own }: tasks that the same principal made are read, by id, with tasks:enqueue, too.
-const needOf = (operation) => ({ scope: operations[operation],
-    own: /^GET \/v1\/tasks\/\{id\}/.test(operation) });
-
 // operation: 'POST /v1/tasks/{id}:cancel', as in openapi.json. What the API does not have is no right.
 export function may(operation) {
-    const { scope, own } = needOf(operation);
-    if (!scope || !who)
+    const [scope, kind] = operations[operation]?.split(' ') ?? [];
+    if (!scope || !who || (kind === 'everywhere' && !isGlobal()))
         return false;
-    return scope === 'any' || scope === 'none' || (scope === 'admin' ? isGlobal() && has.has(scope)
-        : has.has(scope) || (own && has.has('tasks:enqueue')));
+    return scope === 'any' || scope === 'none' || has.has(scope)
+        || (kind === 'own' && has.has('tasks:enqueue')); // what the same principal made
 }
+
+const needOf = (operation) => (operations[operation] ?? '').replace(/ own$/, '').replace(/ everywhere$/, ' (*)');
 
 // Of several, whether one of them is allowed.
 export const mayAny = (...list) => list.some(may);
@@ -70,13 +68,11 @@ const patterns = Object.keys(operations).map((operation) => ({ operation,
 export function missing(method, path) {
     const asked = `${method} ${path.split('?')[0]}`;
     const found = who && patterns.find((one) => one.fits.test(asked));
-    return found && !may(found.operation) ? needOf(found.operation).scope : '';
+    return found && !may(found.operation) ? needOf(found.operation) : '';
 }
 
-export const mayOpen = (page, id = '') => may(NEEDS[page][id ? 'one' : 'all'])
-    && (!NEEDS[page].everywhere || isGlobal());
-export const scopeOfPage = (page, id) => (NEEDS[page]?.everywhere ? 'admin (*)'
-    : operations[id ? NEEDS[page]?.one : NEEDS[page]?.all] ?? '');
+export const mayOpen = (page, id = '') => may(NEEDS[page][id ? 'one' : 'all']);
+export const scopeOfPage = (page, id) => needOf(NEEDS[page]?.[id ? 'one' : 'all']);
 
 // Whether a link of this dashboard leads to a page that shows something. What is no page is let through:
 // the page says that its address is wrong.
@@ -86,7 +82,7 @@ export function opens(href) {
     return !isPage || mayOpen(page, id);
 }
 
-export const firstPage = () => Object.keys(NEEDS).find((page) => !NEEDS[page].everywhere && mayOpen(page));
+export const firstPage = () => Object.keys(NEEDS).find((page) => mayOpen(page));
 
 // The role whose scopes these are, or null.
 export function roleOf(scopes) {
