@@ -71,14 +71,12 @@ export function refuse(sent, reason) {
 }
 
 // Without a credential there is nothing wrong with it.
-export const refuse401 = (sent, message = '') => refuse(sent, sent.Authorization || session.get().who ? message : '');
+export const refuse401 = (sent, message = '') => refuse(sent, sent.Authorization ? message : '');
 
 let askedAt = 0;
+let asking = null; // { as, answer }: what is under way, and with which credential
 
-// Asks who one is; throws where that cannot be known. 401 ends at the page where one signs in.
-export async function askWho() {
-    askedAt = Date.now();
-    const sent = authorization();
+async function ask(sent) {
     try {
         return enter(await get(WHO));
     } catch (error) {
@@ -92,6 +90,19 @@ export async function askWho() {
     }
 }
 
+// Asks who one is; throws where that cannot be known. 401 ends at the page where one signs in.
+export function askWho() {
+    const sent = authorization();
+    const as = JSON.stringify(sent);
+    if (asking?.as !== as) {
+        const mine = { as };
+        mine.answer = ask(sent).finally(() => { asking = asking === mine ? null : asking; });
+        asking = mine;
+        askedAt = Date.now();
+    }
+    return asking.answer;
+}
+
 // Rights may have changed: of a group, of a certificate.
 function askAgain() {
     if (Date.now() - askedAt > AGAIN_MS)
@@ -100,17 +111,32 @@ function askAgain() {
 
 export async function signIn(token, stays) {
     keepToken(token, stays);
-    await askWho();
+    try {
+        await askWho();
+    } catch (error) {
+        forgetToken();
+        throw error;
+    }
 }
 
-// Who needs no token is in again at once: on an open server, behind a proxy.
-export function signOut() {
-    forgetToken();
+function beginAgain() {
     keepNamespace('');
     setPrincipal(null);
     session.set({ who: null, isOut: false, reason: '' });
     return askWho().catch(() => {});
 }
+
+// Who needs no token is in again at once: on an open server, behind a proxy.
+export function signOut() {
+    forgetToken();
+    return beginAgain();
+}
+
+// Another tab signed in or out with the token that is kept on this computer.
+addEventListener('storage', (event) => {
+    if (event.key === TOKEN && sessionStorage.getItem(TOKEN) === null)
+        beginAgain();
+});
 
 // A number that a double cannot hold is kept as it was written; the viewer shows that.
 export class ExactNumber {

@@ -1,18 +1,19 @@
 // The frame around every page: navigation, search, who is signed in, lost connection, keys, theme, language.
 // Pages are loaded when they are first needed, and all of them once there is nothing else to do.
 import { html, render, useEffect, useState } from './html.js';
-import { askWho, getAll, keepNamespace, namespace } from './api.js';
+import { askWho } from './api.js';
 import { Button, Empty, Loading, Page } from './parts/controls.js';
 import { Dialog } from './parts/dialog.js';
 import { pressRow } from './parts/rows.js';
-import { BESIDE, Forbidden, Login, useSession, Who } from './parts/who.js';
+import { BESIDE, Forbidden, Login, Namespaces, useSession, Who } from './parts/who.js';
 import { may, mayOpen, NEEDS, opens, scopeOfPage } from './rights.js';
 import { parseSearch } from './search.js';
 import { go, hasMoved, link, route } from './route.js';
-import { chooseTheme, connection, leaveNotices, namespaceChanges, notices, theme, useStore } from './store.js';
+import { chooseTheme, connection, leaveNotices, notices, theme, useStore } from './store.js';
 import { chooseLanguage, clock, language, languages, loadLanguage, t } from './text.js';
 
 const SECOND_KEY_MS = 2000; // between "g" and the letter
+const WHO_MS = 300; // so long the first paint waits for who one is
 const AHEAD_MS = 2000; // the other pages are fetched once this one has what it needs
 
 const pages = {
@@ -55,31 +56,6 @@ function Navigation({ page }) {
         <${Preferences}/></nav>`;
 }
 
-// Only where there is a choice. Another namespace is another world: the page begins again.
-function Namespaces() {
-    const [names, setNames] = useState([]);
-    const changes = useStore(namespaceChanges);
-    function choose(name) {
-        keepNamespace(name === 'default' ? '' : name);
-        location.hash = '#/';
-        location.reload();
-    }
-    useEffect(() => {
-        getAll('/v1/namespaces').then((items) => {
-            const found = items.map((one) => one.name).sort();
-            if (namespace() && !found.includes(namespace()))
-                choose(''); // it was deleted
-            setNames(found);
-        }, () => setNames([]));
-    }, [changes]);
-    if (names.length < 2)
-        return null;
-    return html`<select class="namespaces" aria-label=${t('namespace')} title=${t('namespace')}
-        value=${namespace() || 'default'} onChange=${(event) => choose(event.target.value)}>
-        ${names.map((name) => html`<option key=${name} value=${name}
-            selected=${name === (namespace() || 'default')}>${name}</option>`)}</select>`;
-}
-
 function Preferences() {
     const chosen = useStore(theme);
     const dark = chosen ? chosen === 'dark' : matchMedia('(prefers-color-scheme: dark)').matches;
@@ -110,7 +86,7 @@ function Search() {
     return html`<form class="search" role="search" onSubmit=${submit}><label class="visually-hidden"
         for="search">${t('search.label')}</label><svg viewBox="0 0 20 20" aria-hidden="true"><path
         d="M4 9a5 5 0 1 0 10 0A5 5 0 0 0 4 9m9 4 4 4"/></svg><input id="search" name="search"
-        type="search" autocomplete="off" spellcheck=${false} placeholder=${t('search.hint')}/>
+        type="search" autocomplete="off" spellcheck=${false} placeholder=${t(mayOpen('tasks') ? 'search.hint' : 'search.id')}/>
         <kbd aria-hidden="true">/</kbd></form>`;
 }
 
@@ -232,5 +208,7 @@ function App() {
         <${Notices}/>${help && html`<${Help} onClose=${() => setHelp(false)}/>`}`;
 }
 
-await Promise.all([loadLanguage(), askWho().catch(() => {})]); // what went wrong is met again in the page
+const who = askWho().catch(() => {}); // what went wrong is met again in the page
+const patience = new Promise((resolve) => setTimeout(resolve, WHO_MS));
+await Promise.all([loadLanguage(), Promise.race([who, patience])]);
 render(html`<${App}/>`, document.getElementById('app'));

@@ -1,6 +1,6 @@
 // What the signed-in person may do: the scopes of GET /v1/whoami against the scope that each operation
 // needs, which the build takes from openapi.json. What one may not do is not shown; what is really
-// allowed is decided by the server. Pure.
+// allowed is decided by the server.
 import operations from 'perdura:operations';
 
 export const SCOPES = ['tasks:read', 'payloads:read', 'tasks:enqueue', 'tasks:control', 'tasks:delete', 'work',

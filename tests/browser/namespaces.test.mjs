@@ -100,7 +100,7 @@ test('D12 who signs in to a namespace that is not theirs gets their own', async 
         await page.evaluate(() => sessionStorage.setItem('perdura.namespace', 'acme'));
         await page.getByLabel('Token', { exact: true }).fill(made.token);
         await page.keyboard.press('Enter');
-        await page.getByRole('heading', { name: 'Tasks' }).waitFor();
+        await page.getByRole('heading', { name: 'Tasks', exact: true }).waitFor();
         await page.getByRole('button', { name: 'Signed in: one' }).waitFor();
         assert.equal(await page.evaluate(() => sessionStorage.getItem('perdura.namespace')), null);
         assert.equal(await page.getByRole('link', { name: 'Namespaces' }).count(), 0);
@@ -109,4 +109,14 @@ test('D12 who signs in to a namespace that is not theirs gets their own', async 
         page = null;
         await locked.remove();
     }
+});
+
+test('D12 on a phone the switch is with who is signed in', async () => {
+    await ask('POST', '/v1/namespaces', { name: 'phone' });
+    page = await openPage(browser, server, '#/tasks', { viewport: { width: 360, height: 740 }, isMobile: true, hasTouch: true });
+    await page.getByRole('button', { name: /^Signed in/ }).tap();
+    await Promise.all([page.waitForEvent('load'), choice().selectOption('phone')]);
+    assert.equal(await page.evaluate(() => sessionStorage.getItem('perdura.namespace')), 'phone');
+    await page.getByRole('button', { name: /^Signed in/ }).waitFor();
+    assert.ok(await page.evaluate(() => document.documentElement.scrollWidth <= innerWidth));
 });

@@ -67,7 +67,7 @@ function FilterBar({ filters, onChange }) {
     const select = (name, options) => html`<label><span>${t(`audit.${name}`)}</span><select name=${name}
         onChange=${(event) => event.target.form.requestSubmit()}><option value="" selected=${!filters[name]}>${t('audit.any')}</option>
         ${options.map(([id, text]) => html`<option key=${id} value=${id} selected=${filters[name] === id}>${text}</option>`)}</select></label>`;
-    return html`<form class="filters" key=${key} ref=${form} onSubmit=${submit}>${input('principal')}${input('action')}
+    return html`<form class="filters pairs" key=${key} ref=${form} onSubmit=${submit}>${input('principal')}${input('action')}
         ${select('object_kind', [...new Set([...KINDS, filters.object_kind].filter(Boolean))].map((one) => [one, one]))}
         ${input('object_id')}${select('outcome', [['done', t('audit.done')], ['refused', t('audit.refused')]])}
         ${input('after', 'datetime-local', toLocal(filters.after))}${input('before', 'datetime-local', toLocal(filters.before))}

@@ -1,10 +1,10 @@
 // Who is signed in: the page where one signs in, the button at the top right, and what it opens: scopes,
 // namespace, limits, expiry, and the way out.
 import { html, useEffect, useState } from '../html.js';
-import { askWho, hasToken, isKeptHere, signIn, signOut } from '../api.js';
+import { askWho, getAll, hasToken, isKeptHere, keepNamespace, namespace, signIn, signOut } from '../api.js';
 import { firstPage, mayOpen, roleOf } from '../rights.js';
 import { go, link } from '../route.js';
-import { session, useStore } from '../store.js';
+import { namespaceChanges, session, useStore } from '../store.js';
 import { t } from '../text.js';
 import { Ago, Button, Command, Empty, Facts, Page } from './controls.js';
 import { Dialog } from './dialog.js';
@@ -75,13 +75,38 @@ export const limitsOf = (who) => [[t('nav.queues'), who.queues], [t('worker.type
     .map(([label, names]) => [label, names.join(', ')]);
 
 function About({ who }) {
-    return html`<${Facts} rows=${[[t('who.name'), labelOf(who)], [t('who.kind'), t(`who.kind.${who.kind}`)],
+    return html`<div class="about"><${Facts} rows=${[[t('who.name'), labelOf(who)], [t('who.kind'), t(`who.kind.${who.kind}`)],
         [t('namespace.one'), who.namespace === '*' ? t('namespace.all') : who.namespace],
         [t('token.user'), who.user_id], ...limitsOf(who),
         [t('token.expires'), who.expires_at && html`<${Ago} time=${who.expires_at}/>`]]}/>
         <p><strong>${t('who.may')}</strong></p>
         ${who.scopes.includes('admin') ? html`<p>${t('scope.admin')}</p>` : html`<ul class="scopes">${who.scopes
-        .map((scope) => html`<li key=${scope}><code>${scope}</code> ${t(`scope.${scope}`)}</li>`)}</ul>`}`;
+        .map((scope) => html`<li key=${scope}><code>${scope}</code> ${t(`scope.${scope}`)}</li>`)}</ul>`}</div>`;
+}
+
+// Only where there is a choice. Another namespace is another world: the page begins again.
+export function Namespaces() {
+    const [names, setNames] = useState([]);
+    const changes = useStore(namespaceChanges);
+    function choose(name) {
+        keepNamespace(name === 'default' ? '' : name);
+        location.hash = '#/';
+        location.reload();
+    }
+    useEffect(() => {
+        getAll('/v1/namespaces').then((items) => {
+            const found = items.map((one) => one.name).sort();
+            if (namespace() && !found.includes(namespace()))
+                choose(''); // it was deleted
+            setNames(found);
+        }, () => setNames([]));
+    }, [changes]);
+    if (names.length < 2)
+        return null;
+    return html`<select class="namespaces" aria-label=${t('namespace')} title=${t('namespace')}
+        value=${namespace() || 'default'} onChange=${(event) => choose(event.target.value)}>
+        ${names.map((name) => html`<option key=${name} value=${name}
+            selected=${name === (namespace() || 'default')}>${name}</option>`)}</select>`;
 }
 
 // Pages that a phone's navigation has no room for.
@@ -92,6 +117,7 @@ function Details({ who, onClose }) {
     return html`<${Dialog} title=${t('who.title')} onClose=${onClose}><${About} who=${who}/>
         ${who.kind === 'local' && html`<p>${t('who.localText')}</p>`}
         ${hasToken() && html`<p class="faint">${t(isKeptHere() ? 'who.keptHere' : 'who.keptTab')}</p>`}
+        <div class="narrow-only"><${Namespaces}/></div>
         ${pages.length > 0 && html`<nav class="narrow-only actions" aria-label=${t('who.pages')}>${pages.map((page) => html`<a
             class="button" key=${page} href=${link(page)} onClick=${onClose}>${t(`nav.${page}`)}</a>`)}</nav>`}
         <footer><${Button} onClick=${onClose}>${t('action.close')}<//>
@@ -121,7 +147,7 @@ export function Forbidden({ scope, isStart }) {
     return html`<${Page} title=${t(isStart ? 'who.title' : 'access.title')}>
         ${!isStart && html`<${Empty} title=${t('access.needs', { scope })} text=${t('access.ask')}>${first !== undefined
         && html`<${Button} onClick=${() => go(first)}>${t('access.first')}<//>`}<//>`}
-        <div class="card">${isStart && html`<p>${t('access.nothing')}</p>`}<${About} who=${who}/></div><//>`;
+        <div class="card about">${isStart && html`<p>${t('access.nothing')}</p>`}<${About} who=${who}/></div><//>`;
 }
 
 // Asks until it is known who one is; a server that cannot be reached is asked again.
