@@ -93,8 +93,10 @@ ATTACKS = {
     "an entry added": (APPEND,),
     "removed, and what records say is signed": (
         "DELETE FROM audit_log WHERE seq > 4",
-        "UPDATE store_info SET value = '4' WHERE name = 'audit_signed'"),
-    "added, and never to be signed": (APPEND, "UPDATE store_info SET value = '7' WHERE name = 'audit_signed'"),
+        "UPDATE log_heads SET seq = 4 WHERE closed = 'named'"),
+    "removed, and forgotten what records say": ("DELETE FROM audit_log WHERE seq > 4",
+                                                "DELETE FROM log_heads WHERE closed = 'named'"),
+    "added, and never to be signed": (APPEND, "UPDATE log_heads SET seq = 7 WHERE closed = 'named'"),
     "a number beyond all others": ("UPDATE audit_log SET seq = 9223372036854775807 WHERE seq = 6",),
 }
 

@@ -32,12 +32,6 @@ static int behind(struct store *store, int64_t seq, uint32_t limit, struct arena
                      &audit_table, arena, ROWS_INTO(entries), count, err);
 }
 
-static int first(struct store *store, uint32_t limit, struct arena *arena,
-                 struct audit_entry **entries, uint32_t *count, struct err *err)
-{
-    return behind(store, INT64_MIN, limit, arena, entries, count, err);
-}
-
 static int remove_through(struct store *store, int64_t through_seq, int64_t *removed,
                           struct err *err)
 {
@@ -63,7 +57,7 @@ static int read_entries(struct store_reader *reader, const struct audit_filter *
 const struct audit_verbs rows_audit_verbs = {
     .last = last,
     .insert = insert,
-    .first = first,
+    .behind = behind,
     .remove = remove_through,
     .read = read_entries,
 };
