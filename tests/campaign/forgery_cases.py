@@ -404,6 +404,25 @@ class ForgeryCases:
         report = case.verify()
         self.assertIn("newest record of the store was missing", str(report["findings"]), report)
 
+    def test_d18_an_audit_entry_that_goes_before_its_record_is_named(self):
+        """The server remembers it and signs it; no word of the store keeps it from that."""
+        for hide in (False, True):
+            case = self.case()
+
+            def during(client, case=case, hide=hide):
+                client.expect(200, "PATCH", "/v1/queues/default", {"concurrency": 7})
+                newest = case.rows("SELECT max(seq) AS seq FROM audit_log")[0][0]
+                case.put("UPDATE log_heads SET seq = seq + 1 WHERE closed = 'named'" if hide else
+                         f"DELETE FROM audit_log WHERE seq = {newest}")
+                case.apply()
+            case.serve(during, retention=False, config="", every="1h")
+            if hide:
+                newest = case.rows("SELECT max(seq) AS seq FROM audit_log")[0][0]
+                case.put(f"DELETE FROM audit_log WHERE seq = {newest}")
+                case.apply()
+            kinds = [finding["kind"] for finding in case.verify("--audit")["findings"]]
+            self.assertIn("audit", kinds, hide)
+
     def test_f_j8_an_old_note_over_a_restart_is_named(self):
         case = self.case()
         execution = case.held[0]

@@ -70,8 +70,9 @@ class TrailTest(cli_harness.ServerTest):
 
     def entry_named(self):
         findings = self.verify(1)["findings"]
-        self.assertTrue([finding for finding in findings if finding["kind"] == "audit"], findings)
-        return findings[0]["subject"]
+        named = [finding["subject"] for finding in findings if finding["kind"] == "audit"]
+        self.assertTrue(named, findings)
+        return named
 
 
 APPEND = ("INSERT INTO audit_log SELECT seq + 1, x'0197f6a25c3e7b119d2f3a4b5c6d7e8f', at + 1, namespace, "
@@ -148,7 +149,9 @@ class Attacks(TrailTest):
         self.attack("DELETE FROM audit_log WHERE seq = 7", chain=False)
         self.expect(200, "POST", "/v1/queues/y:pause")
         self.server.stop()
-        self.assertEqual(self.entry_named(), "entry 7")
+        self.assertIn("entry 7", self.entry_named())
+        self.again()
+        self.assertIn("entry 8", self.entry_named())  # a record says that it was not signed
 
 
 class Retention(TrailTest):
@@ -183,6 +186,57 @@ class Retention(TrailTest):
         self.again()
         self.assertEqual(self.left()[:6], [1, 2, 3, 4, 5, 6])
         self.entry_named()
+
+
+    def test_d18_a_store_that_says_it_is_later_keeps_its_entries(self):
+        self.given()
+        with self.store() as db:
+            later = db.execute("SELECT max(at) FROM audit_log").fetchone()[0] + 401 * 86400 * 1000000
+            db.execute("DELETE FROM store_info WHERE name = 'last_time_us'")
+            db.execute("INSERT INTO store_info (name, value) VALUES ('last_time_us', ?)", (str(later),))
+        with open(self.folder + "/server.yaml", "w", encoding="utf-8") as file:
+            file.write(TrailTest.config)
+        for _ in range(2):
+            self.again()
+        self.assertEqual(self.left()[:6], [1, 2, 3, 4, 5, 6])
+
+
+class Late(TrailTest):
+    """Records are made only at the end."""
+    config = "log_anchor: perdura.anchor\nlog_anchor_every: 1h\nretention: {audit: 2s}\n"
+
+    def test_d18_entries_that_were_set_back_are_named_when_retention_has_removed_them(self):
+        """Others took their numbers; he forgets what records say, or puts an older word of it back."""
+        for forget in (True, False):
+            with self.subTest(forget=forget):
+                self.given()
+                with self.store() as db:
+                    first, last = db.execute("SELECT min(seq), max(seq) FROM audit_log").fetchone()
+                    db.execute("DELETE FROM audit_log WHERE seq > ?", (max(first, last - 2),))
+                    if forget:
+                        db.execute("DELETE FROM log_heads WHERE closed = 'named'")
+                self.again(8)
+                self.entry_named()
+                with self.store() as db:
+                    newest_s = db.execute("SELECT max(at) FROM audit_log").fetchone()[0] / 1e6
+                cli_harness.wait_until(lambda newest_s=newest_s: time.time() > newest_s + 2.1,
+                                       what="old entries")
+                self.server.start()
+                self.local.connection = None
+                self.expect(200, "POST", "/v1/queues/more:pause")
+
+                def gone(last=last):
+                    with self.store() as db:
+                        return db.execute("SELECT min(seq) FROM audit_log").fetchone()[0] > last
+                cli_harness.wait_until(gone, what="retention")
+                self.server.stop()
+                self.entry_named()
+                for name in (self.server.store, self.folder + "/perdura.anchor"):
+                    pathlib.Path(name).unlink()
+                for suffix in ("-wal", "-shm"):
+                    pathlib.Path(self.server.store + suffix).unlink(missing_ok=True)
+                self.server.start()
+                self.local.connection = None
 
 
 if __name__ == "__main__":
