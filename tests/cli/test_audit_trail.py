@@ -201,6 +201,29 @@ class Retention(TrailTest):
         self.assertEqual(self.left()[:6], [1, 2, 3, 4, 5, 6])
 
 
+    def test_d18_another_key_takes_over_the_trail_as_it_is(self):
+        """With the entries that the first one proved, which go in their time."""
+        self.given()
+        keys = [self.verify(0)["public_key"]]
+        pathlib.Path(self.server.store + ".log-key").unlink()
+        self.again(2)
+        self.assertNotIn("log.forged", self.server.log())
+        done = self.perdura("verify", "--store", self.server.store, "--audit", "--json", code=1)
+        keys.append(json.loads(done.stdout)["public_key"])
+        cli_harness.wait_until(lambda: self.age_s() > 2.1, what="old entries")
+        self.server.start()
+        self.local.connection = None
+        cli_harness.wait_until(lambda: len(self.left()) == 1, what="retention")
+        self.server.stop()
+        self.assertNotIn("log.forged", self.server.log())
+        self.perdura("verify", "--store", self.server.store, "--audit", "--public-key", ",".join(keys),
+                     "--anchor", self.folder + "/perdura.anchor", code=0)
+
+    def age_s(self):
+        with self.store() as db:
+            return time.time() - db.execute("SELECT max(at) FROM audit_log").fetchone()[0] / 1e6
+
+
 class Late(TrailTest):
     """Records are made only at the end."""
     config = "log_anchor: perdura.anchor\nlog_anchor_every: 1h\nretention: {audit: 2s}\n"

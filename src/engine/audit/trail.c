@@ -181,12 +181,14 @@ static void on_line(void *ctx, const struct log_line *line, struct str chain_has
     (void)chain_hash;
 }
 
-static int find_notes(struct batch *batch, struct trail_notes *notes, struct err *err)
+/* mac NULL: as they are found. */
+static int find_notes(struct batch *batch, struct log_mac *mac, struct trail_notes *notes,
+                      struct err *err)
 {
     const struct log_range range = {.execution_id = audit_chain};
     const struct log_walk walk = {.note = on_note, .line = on_line, .ctx = notes};
 
-    *notes = (struct trail_notes){.mac = batch->store->log_mac,
+    *notes = (struct trail_notes){.mac = mac,
                                   .cut = {.execution_id = audit_chain},
                                   .named = {.execution_id = audit_chain}};
     return batch->store->verbs->logs->chains_read(batch->store, &range, 1, 1, &walk, err);
@@ -224,28 +226,50 @@ static int follow(struct batch *batch, const struct audit_entry *entries, uint32
     return 0;
 }
 
-/* ---- records ---- */
-
-/* All entries that no record names, computed again up to the newest one: the record says which
- * entry they follow. */
-static int follow_newest(struct batch *batch, const struct audit_entry *newest,
-                         struct log_head *head, bool *fits, struct err *err)
+/* The chain up to `end`, computed again. */
+static int follow_to(struct batch *batch, const struct log_head *end, struct log_head *head,
+                     bool *fits, struct err *err)
 {
     struct audit_entry *entries;
     uint32_t count = LOOK_ROWS;
 
-    while (*fits && count == LOOK_ROWS && head->seq < newest->seq) {
+    while (*fits && count == LOOK_ROWS && head->seq < end->seq) {
         TRY(verbs_of(batch)->behind(batch->store, head->seq, LOOK_ROWS, &batch->arena, &entries,
                                     &count, err));
-        while (count > 0 && entries[count - 1].seq > newest->seq)
-            count--; /* of another node, a moment later */
+        while (count > 0 && entries[count - 1].seq > end->seq)
+            count--;
         TRY(follow(batch, entries, count, head, fits, err));
     }
-    *fits &= head->seq == newest->seq &&
-             str_eq(hex_of(head->hash, &batch->arena), newest->chain_hash);
+    *fits &= same_head(head, end);
     return 0;
 }
 
+/* ---- records ---- */
+
+/* Another key signs the trail as it is found. */
+int trail_adopt(struct batch *batch, struct log_part *part, bool *any, struct err *err)
+{
+    struct trail_notes notes;
+    struct audit_entry *entry;
+    struct log_note note;
+
+    *any = false;
+    if (!verbs_of(batch))
+        return 0;
+    TRY(verbs_of(batch)->last(batch->store, true, &batch->arena, &entry, err));
+    if (!entry)
+        return 0;
+    TRY(find_notes(batch, NULL, &notes, err));
+    audit_note(entry, &note);
+    TRY_MEMORY(log_note_seal(batch->store, &note) == 0);
+    TRY(verbs_of(batch)->prove(batch->store, entry->seq, str_of(note.mac), err));
+    *part = (struct log_part){.head = note.part.head};
+    *any = true;
+    return put_notes(batch, &notes.cut, &part->head, err);
+}
+
+/* All entries that no record names, computed again up to the newest one: the record says which
+ * entry they follow. */
 int trail_unsigned(struct batch *batch, struct log_part *part, bool *any, struct err *err)
 {
     struct trail_notes notes;
@@ -261,12 +285,12 @@ int trail_unsigned(struct batch *batch, struct log_part *part, bool *any, struct
     if (!entry)
         return 0;
     TRY(log_heads_ready(batch, err));
-    TRY(find_notes(batch, &notes, err));
+    TRY(find_notes(batch, batch->store->log_mac, &notes, err));
     fits = is_proven(batch, entry, &note);
     if (same_head(&notes.named, &note.part.head))
         return 0;
     before = head = notes.named.seq > 0 ? notes.named : notes.cut;
-    TRY(follow_newest(batch, entry, &head, &fits, err));
+    TRY(follow_to(batch, &note.part.head, &head, &fits, err));
     *part = fits ? log_part_after(&before, &head)
                  : (struct log_part){.refused = true, .head = note.part.head};
     *any = true;
@@ -280,23 +304,29 @@ int trail_signed(struct batch *batch, const struct log_part *part, struct err *e
 {
     struct trail_notes notes;
 
-    TRY(find_notes(batch, &notes, err));
+    TRY(find_notes(batch, batch->store->log_mac, &notes, err));
     return put_notes(batch, &notes.cut, &part->head, err);
 }
 
 /* ---- retention ---- */
 
 /* Entries are removed only as far as they prove to be what was written: each continues the one
- * before, and the last one carries the key's code, which covers when it was made. */
+ * before, and the last one carries the key's code, which covers when it was made. What another key
+ * proved is computed up to the entry that ours has named. */
 static int check_run(struct batch *batch, const struct trail_notes *notes,
                      const struct audit_entry *entries, uint32_t count, struct log_head *end,
                      bool *fits, struct err *err)
 {
     struct log_note note;
+    struct log_head head;
 
     *end = notes->cut;
-    *fits = is_proven(batch, &entries[count - 1], &note);
-    return follow(batch, entries, count, end, fits, err);
+    *fits = true;
+    TRY(follow(batch, entries, count, end, fits, err));
+    if (!*fits || is_proven(batch, &entries[count - 1], &note))
+        return 0;
+    head = *end;
+    return follow_to(batch, &notes->named, &head, fits, err);
 }
 
 /* The signed cut says that records name them all: one that names other entries in their place shows
@@ -335,7 +365,7 @@ int trail_prune(struct batch *batch, int64_t before_us, int64_t window_ms, bool 
     if (count == 0 || entries[0].at_us >= before_us)
         return 0;
     TRY(log_heads_ready(batch, err));
-    TRY(find_notes(batch, &notes, err));
+    TRY(find_notes(batch, batch->store->log_mac, &notes, err));
     while (old < count && entries[old].at_us < before_us && entries[old].seq < notes.named.seq)
         old++;
     if (old == 0)

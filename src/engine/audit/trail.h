@@ -29,6 +29,8 @@ void trail_committed(struct engine *engine, const struct batch *batch);
 
 /* What of the chain no record names yet: *any is false where there is nothing. An end that was not
  * made with the log key is refused. */
+/* A key begins: it signs where the chain stands. */
+int trail_adopt(struct batch *batch, struct log_part *part, bool *any, struct err *err);
 int trail_unsigned(struct batch *batch, struct log_part *part, bool *any, struct err *err);
 int trail_signed(struct batch *batch, const struct log_part *part, struct err *err);
 

@@ -96,13 +96,17 @@ int pen_write(struct batch *batch, struct pen *pen, struct anchor *anchor,
 static int begin_records(struct batch *batch, struct pen *pen, struct err *err)
 {
     struct anchor begin = {.kind = ANCHOR_BEGIN};
-    bool any;
+    struct log_part trail;
+    bool any, has_trail;
 
     TRY(batch->store->verbs->logs->any_line(batch->store, &any, err));
     if (!pen->again)
         pen->since_us = any ? batch->now_us : 0;
     pen->begin = pen->last.serial + 1;
     TRY(pen_write(batch, pen, &begin, NULL, 0, err));
+    TRY(trail_adopt(batch, &trail, &has_trail, err));
+    if (has_trail)
+        TRY(pen_write_parts(batch, pen, ANCHOR_HEADS, STR("adopted"), &trail, 1, err));
     return any ? log_adopt(batch, pen, err) : 0;
 }
 

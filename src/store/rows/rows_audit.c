@@ -32,6 +32,12 @@ static int behind(struct store *store, int64_t seq, uint32_t limit, struct arena
                      &audit_table, arena, ROWS_INTO(entries), count, err);
 }
 
+static int prove(struct store *store, int64_t seq, struct str mac, struct err *err)
+{
+    return rows_run(rows_of(store), ROWS_QUERY(ROWS_audit_prove, value_int(seq), value_text(mac)),
+                    NULL, err);
+}
+
 static int remove_through(struct store *store, int64_t through_seq, int64_t *removed,
                           struct err *err)
 {
@@ -58,6 +64,7 @@ const struct audit_verbs rows_audit_verbs = {
     .last = last,
     .insert = insert,
     .behind = behind,
+    .prove = prove,
     .remove = remove_through,
     .read = read_entries,
 };
