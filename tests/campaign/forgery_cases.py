@@ -405,6 +405,44 @@ class ForgeryCases:
         report = case.verify()
         self.assertIn("newest record of the store was missing", str(report["findings"]), report)
 
+    def test_f_j5_a_run_whose_lines_are_all_gone_does_not_begin_again(self):
+        """All that no record names yet; it then says more than it had said."""
+        case = self.case()
+        runs = []
+
+        def during(client):
+            client.enqueue("fresh")
+            task = client.claim()[0]
+            for _ in range(3):
+                client.say(task, "ERROR", "the proof")
+            runs.append(case.rows("SELECT execution_id FROM execution_logs ORDER BY execution_id DESC "
+                                  "LIMIT 1")[0][0])
+            case.put(f"DELETE FROM execution_logs WHERE {case.where(runs[0])}",
+                     f"DELETE FROM log_heads WHERE {case.where(runs[0])}")
+            case.apply()
+            for _ in range(4):
+                client.say(task, "INFO", "all is well")
+        case.serve(during, retention=False, config="", every="1h")
+        self.assert_named(case, runs[0])
+
+    def test_d9_runs_that_are_deleted_while_records_are_made_raise_no_alarm(self):
+        case = self.case()
+
+        def during(client):
+            for number in range(150):
+                task = client.logged(f"quick{number}", 1, self.rng)
+                client.expect(204, "DELETE", f"/v1/tasks/{task['id']}")
+        log = case.serve(during, retention=False, config="")
+        self.assertNotIn("log.forged", log)
+        self.assertTrue(case.verify("--audit")["ok"])
+
+    def test_f_j7_a_start_compares_the_record_and_not_the_hash_beside_it(self):
+        case = self.case()
+        case.put("UPDATE log_anchors SET record = replace(record, '\"kind\"', '\"kinds\"') WHERE serial = "
+                 "(SELECT max(serial) FROM log_anchors)")
+        case.apply()
+        self.assertIn("log.regression", case.serve(retention=False, config=""))
+
     def test_d18_an_audit_entry_that_goes_before_its_record_is_named(self):
         """The server remembers it and signs it; no word of the store keeps it from that."""
         for hide in (False, True):
