@@ -264,7 +264,8 @@ int log_memory_list(struct log_memory *memory, uint64_t now, const struct log_pa
     while (rc == 0 && (entry = map_next(&memory->by_id, &cursor)) != NULL) {
         char hex[HASH_HEX_BYTES + 1];
 
-        if (entry->is_signed || entry->known > now || is_named(&entry->head, named, named_counts, lists))
+        if (entry->is_signed || entry->known > now ||
+            is_named(&entry->head, named, named_counts, lists))
             continue;
         hash_hex(entry->head.hash, HASH_BYTES, hex);
         rc = log_cuts_add(out, &entry->head.execution_id, entry->head.seq, str_of(hex), 0, 0);
@@ -284,7 +285,7 @@ void log_memory_signed(struct log_memory *memory, uint64_t now, const struct log
     for (uint32_t i = 0; i < listed->count; i++) {
         entry = map_get(&memory->by_id, id_key(&listed->items[i].head.execution_id));
         if (!entry || entry->is_signed || entry->head.seq != listed->items[i].head.seq)
-            continue; /* another writer of this node has gone on meanwhile */
+            continue; /* another writer of this node continued it meanwhile */
         entry->is_signed = true;
         memory->signed_count++;
     }

@@ -296,7 +296,7 @@ int trail_unsigned(struct batch *batch, struct log_part *part, bool *any, struct
     *any = true;
     if (part->refused)
         batch->store->log_doubt =
-            (struct log_doubt){"the newest entries of the audit trail were not signed", audit_chain};
+            (struct log_doubt){"entries of the audit trail were not signed", audit_chain};
     return 0;
 }
 

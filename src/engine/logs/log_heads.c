@@ -126,7 +126,7 @@ static int pen_prove(struct batch *batch, struct pen *pen, struct err *err)
 }
 
 /* The record that this process made last has to be there. Behind it the records continue, also
- * where somebody removed it. Only after the lock that records take turns with. */
+ * where an intruder removed it. Only after the lock that records take turns with. */
 static void pen_compare(struct batch *batch, struct pen *pen)
 {
     struct log_memory *memory = batch->store->log_memory;
@@ -330,7 +330,7 @@ static int recall(struct batch *batch, const struct taken *taken, struct err *er
     return 0;
 }
 
-/* Has somebody removed the newest record that this process made? The anchor file may not have it
+/* Has an intruder removed the newest record that this process made? The anchor file may not have it
  * yet. The next record tells of that. */
 static int look_for_newest(struct batch *batch, bool *gone, struct err *err)
 {
@@ -380,7 +380,8 @@ int log_heads_write(struct batch *batch, bool timers, struct err *err)
     }
     FAULT_POINT("log.anchor");
     log_tell_doubt(batch);
-    if (cut || seam || gone || taken.trail || taken.rounds_count > 0 || batch->logs.remembered.count > 0)
+    if (cut || seam || gone || taken.trail || taken.rounds_count > 0 ||
+        batch->logs.remembered.count > 0)
         TRY(write_all(batch, &taken, seam, err));
     return batch->logs.trim_before_us ? log_trim(batch, err) : 0;
 }
