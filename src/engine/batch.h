@@ -32,12 +32,14 @@ struct batch_logs {
     BATCH_LIST(struct log_entry) lines;
     struct log_cuts cuts[CUT_REASON_COUNT]; /* removed lines */
     struct log_cuts blanks;                 /* emptied lines */
-    struct log_cuts refused;                /* removed lines that our key had not signed */
+    struct log_cuts refused;                /* lines that our key has not signed, and will not */
     struct log_cuts written;                /* chains that were continued */
     struct log_cuts remembered;             /* of them what records have by memory alone now */
     bool recalled;                          /* the memory was looked through */
     struct log_checked checked;             /* executions whose lines may be removed */
     bool ready;                             /* heads.ready, once this is committed */
+    int64_t newest;                         /* the last record that it made; 0 = none, */
+    char newest_hash[HASH_HEX_BYTES + 1];   /* and the hash of that */
     bool anchored;                          /* the anchor file may lack records */
     int64_t trim_before_us;                 /* older records about logs may go; 0 = none */
     bool sewn;                              /* the regression is written down */

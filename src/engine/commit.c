@@ -176,6 +176,9 @@ static int refresh(struct engine *engine, struct err *err)
     engine->heads.trail.head.seq = 0; /* a promoted standby may lack its last entries */
     if (!is_main(engine))
         return 0;
+    if (engine->nodes.timelines != engine->store->timelines)
+        log_heads_forget(engine);
+    engine->nodes.timelines = engine->store->timelines;
     workers_grant_grace(engine, engine->batch.now_us); /* a worker could not renew (F-E7) */
     engine->chores[CHORE_SWEEP].next_us =
         engine->batch.now_us + engine->settings->lease_ms * CLOCK_MS_US;

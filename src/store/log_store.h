@@ -115,6 +115,10 @@ struct log_verbs {
                        int64_t limit, const struct log_walk *walk, struct err *err);
 };
 
+/* The level and task of a line, as stored. A level is written in one way only: of another word the
+ * line is of no task, and so not what was written. */
+void log_line_level(struct log_line *line, struct str word);
+
 /* Adds one; the lines of one execution that go together come as one cut. -ERR_MEMORY. */
 int log_cuts_add(struct log_cuts *cuts, const struct uuid *execution_id, int64_t seq,
                  struct str chain_hash, int64_t lines, int64_t at_us);
@@ -127,7 +131,8 @@ bool log_is_newest(const struct store *store, const struct log_last *last);
 int log_written_add(struct store *store, const struct log_head *head); /* -ERR_MEMORY */
 /* May this be done with a chain that stands at this line? (log_trust.c) Otherwise somebody put the
  * line or its note there without the key: the store's doubt is set. */
-bool log_may_follow(struct store *store, const struct log_last *last, const struct uuid *task_id);
+int log_may_follow(struct store *store, const struct log_last *last, const struct uuid *task_id,
+                   bool *may); /* -ERR_MEMORY */
 bool log_may_go(struct store *store, const struct log_last *last, int64_t before_us);
 /* Computes chains again, each from its beginning or where it was cut, as far as its range and
  * `limit` lines go (log_chains.c). fits: whether it is as it was written; otherwise the store's

@@ -495,6 +495,7 @@ struct store {
     struct rows *rows;    /* its writing connection, for verbs on rows (rows/rows.h) */
     const char *kind;     /* "sqlite", "postgres" */
     bool shared;          /* other nodes write to it, too */
+    uint32_t timelines;   /* times the database was found to have another past */
     uint32_t reconnects;  /* times the database was out of reach, perhaps for all nodes */
     int64_t last_time_us; /* newest time found in the store at the open */
     bool has_dependencies; /* any between tasks, at the open */
@@ -508,6 +509,7 @@ struct store {
     struct log_memory *log_memory; /* of the lines that this process wrote; NULL = none */
     uint64_t log_seen;             /* what it knew of when the transaction began */
     struct log_cuts *log_written;  /* chains that the transaction continued, for it */
+    struct log_cuts *log_refused;  /* and those that it did not: a signed record says so */
     struct log_checked *log_checked; /* retention removes only their lines; NULL = any */
     const char *path; /* the file, where it is one; else NULL */
     struct sealed *sealed; /* the layer that encrypts (sealed/sealed.h); NULL = there is none */

@@ -251,7 +251,7 @@ class Stand:
         server = self.server(self.folder, self.store)
         try:
             harness.wait_until(lambda: self.dialect.rows(
-                self.store, "SELECT count(*) AS n FROM log_heads WHERE closed <> ''") == [[RUNS]],
+                self.store, "SELECT count(*) AS n FROM log_heads WHERE closed NOT IN ('', 'named')") == [[RUNS]],
                 what="the end of all runs that ended")
         finally:
             server.stop()

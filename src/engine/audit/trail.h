@@ -36,8 +36,10 @@ void trail_committed(struct engine *engine, const struct batch *batch);
 
 /* What of the chain no record names yet: *any is false where there is nothing. An end that was not
  * made with the log key is refused. */
-int trail_unsigned(struct batch *batch, struct log_part *head, bool *any, struct err *err);
-int trail_signed(struct batch *batch, const struct log_part *head, struct err *err);
+/* A key begins: it signs where the chain stands. */
+int trail_adopt(struct batch *batch, struct log_part *part, bool *any, struct err *err);
+int trail_unsigned(struct batch *batch, struct log_part *part, bool *any, struct err *err);
+int trail_signed(struct batch *batch, const struct log_part *part, struct err *err);
 
 /* Removes entries that are too old, a chunk of them. *more: there may be others. */
 int trail_prune(struct batch *batch, int64_t before_us, int64_t window_ms, bool *more,

@@ -217,7 +217,7 @@ static int prune_trail(struct batch *batch, bool *more, struct err *err)
 
     if (kept_ms <= 0)
         return 0;
-    TRY(trail_prune(batch, before(batch->now_us, kept_ms), kept_ms, &again, err));
+    TRY(trail_prune(batch, before(log_now_us(batch), kept_ms), kept_ms, &again, err));
     *more |= again;
     return 0;
 }

@@ -74,7 +74,8 @@ struct chains {
 struct chain {
     struct log_head head;
     struct log_head before;         /* where it stood */
-    bool unproven;                  /* what comes may not be noted for a record */
+    bool found;                     /* it has lines */
+    bool proven;                    /* what comes may be noted for a record */
     const struct log_entry *newest; /* that was not dropped */
 };
 
@@ -116,28 +117,40 @@ static int list_chains(struct pg_store *store, struct chains *chains,
     return 0;
 }
 
+static int take_last(struct pg_store *store, struct chain *chain, const struct log_last *last)
+{
+    chain->found = true;
+    logchain_resume(&chain->head, &last->execution_id, last->seq, last->chain_hash);
+    chain->before = chain->head;
+    return log_may_follow(&store->base, last, &chain->newest->task_id, &chain->proven);
+}
+
 static int load_chains(struct pg_store *store, struct chains *chains, struct err *err)
 {
     struct pg_params *params = &store->conn.params;
     PGresult *result;
+    int rc = 0;
 
     array_begin(params, PG_OID_UUID);
     for (uint32_t i = 0; i < chains->count; i++)
         array_uuid(params, &chains->items[i].head.execution_id);
     array_end(params);
     TRY(pg_query(store, PGSQL_logs_last, &result, err));
-    for (int row = 0; row < PQntuples(result); row++) {
+    for (int row = 0; rc == 0 && row < PQntuples(result); row++) {
         struct log_last last = pg_last_from_row(result, row);
         struct chain *chain = map_get(&chains->by_id, id_key(&last.execution_id));
 
-        if (!chain)
-            continue;
-        logchain_resume(&chain->head, &last.execution_id, last.seq, last.chain_hash);
-        chain->before = chain->head;
-        chain->unproven = !log_may_follow(&store->base, &last, &chain->newest->task_id);
+        if (chain)
+            rc = take_last(store, chain, &last);
     }
     PQclear(result);
-    return 0;
+    for (uint32_t i = 0; rc == 0 && i < chains->count; i++) {
+        const struct log_last none = {.execution_id = chains->items[i].head.execution_id};
+
+        if (!chains->items[i].found)
+            rc = take_last(store, &chains->items[i], &none);
+    }
+    return rc < 0 ? no_memory(err) : 0;
 }
 
 /* The row to be stored: the line with its number and hash; for the last one an execution may have a
@@ -251,7 +264,7 @@ static int note_chains(struct pg_store *store, const struct chains *chains, stru
     for (uint32_t i = 0; notes && i < chains->count; i++) {
         const struct chain *chain = &chains->items[i];
 
-        if (chain->unproven || chain->head.seq <= chain->before.seq)
+        if (!chain->proven || chain->head.seq <= chain->before.seq)
             continue;
         notes[count] = (struct log_note){.part = log_part_after(&chain->before, &chain->head),
                                          .task_id = chain->newest->task_id,

@@ -51,7 +51,8 @@
     X(info_get) X(info_put) X(outbox_insert) X(outbox_due) X(outbox_next) X(outbox_update)         \
     X(outbox_delete) X(outbox_count) X(outbox_prune)
 
-#define ROWS_AUDIT_STATEMENTS(X) X(audit_last) X(audit_insert) X(audit_behind) X(audit_remove)
+#define ROWS_AUDIT_STATEMENTS(X) X(audit_last) X(audit_insert) X(audit_behind) X(audit_remove) \
+    X(audit_prove)
 #define ROWS_KEY_STATEMENTS(X)                                                                     \
     X(key_put) X(key_rewrap) X(keys_overwrite) X(keys_destroy) X(keys_page) X(key_find)            \
     X(key_by_id) X(keys_any) X(keys_sums) X(sealed_task)

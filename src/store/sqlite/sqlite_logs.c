@@ -80,15 +80,16 @@ static int load_head(struct sqlite_store *store, const struct log_entry *entry,
 {
     struct log_last last;
     sqlite3_stmt *stmt;
+    int rc;
 
     *head = (struct log_head){.execution_id = entry->execution_id};
     TRY(last_find(&store->sql, &entry->execution_id, NULL, &last, &stmt, err));
-    *noted = log_may_follow(&store->base, &last, &entry->task_id);
-    if (!stmt)
-        return 0;
-    logchain_resume(head, &entry->execution_id, last.seq, last.chain_hash);
-    sqlite3_reset(stmt);
-    return 0;
+    rc = log_may_follow(&store->base, &last, &entry->task_id, noted);
+    if (stmt) {
+        logchain_resume(head, &entry->execution_id, last.seq, last.chain_hash);
+        sqlite3_reset(stmt);
+    }
+    return rc < 0 ? no_memory(err) : 0;
 }
 
 static int put_note(struct sqlite_store *store, struct log_note *note, struct err *err)

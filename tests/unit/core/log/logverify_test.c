@@ -653,11 +653,48 @@ static void j5_nothing_may_follow_a_closed_chain(void **state)
     assert_non_null(strstr(model->detail, "after its execution ended"));
 }
 
+/* The lines that came behind another part. */
+static struct log_part log_part_behind(const struct log_part *before, struct log_head head)
+{
+    struct log_part part = {.head = head, .lines = head.seq - before->head.seq, .follows = true};
+
+    memcpy(part.from, before->head.hash, sizeof part.from);
+    return part;
+}
+
 static void record_part(struct model *model, enum anchor_kind kind, struct log_part part)
 {
     struct anchor anchor = {.kind = kind};
 
     add_record(model, &anchor, &part, 1);
+}
+
+/* Also when the lines are gone by a signed cut: by a record that names them, or by the cut alone. */
+static void j8_what_followed_a_closed_chain_is_named_when_it_is_gone(void **state)
+{
+    struct model *model = *state;
+    struct log_part part = {.lines = 3, .closed = true}, cut;
+
+    add_lines(model, 1, 3);
+    part.head = head_of(model, 1);
+    record_part(model, ANCHOR_HEADS, part);
+    cut = part;
+    cut.closed = false;
+    record_part(model, ANCHOR_CUTS, cut);
+    model->count = 0;
+    assert_int_equal(verify(model), 0);
+    model->records_count = 1;
+    add_lines(model, 1, 4);
+    part = log_part_behind(&part, head_of(model, 1));
+    record_part(model, ANCHOR_HEADS, part);
+    part.lines = 4;
+    record_part(model, ANCHOR_CUTS, part);
+    model->count = 0;
+    assert_found(model, "log", 1, 4);
+    assert_non_null(strstr(model->detail, "behind the end of its execution"));
+    model->records_count = 1;
+    record_part(model, ANCHOR_CUTS, part);
+    assert_found(model, "log", 1, 4);
 }
 
 /* Records name every line once. Where a run was set back and continued, two name the same ones, also
@@ -861,6 +898,8 @@ int main(void)
         cmocka_unit_test_setup_teardown(
             d9_emptied_lines_are_whole_where_a_record_says_so_and_only_there, setup, teardown),
         cmocka_unit_test_setup_teardown(j5_nothing_may_follow_a_closed_chain, setup, teardown),
+        cmocka_unit_test_setup_teardown(j8_what_followed_a_closed_chain_is_named_when_it_is_gone,
+                                        setup, teardown),
         cmocka_unit_test_setup_teardown(j8_lines_that_two_records_name_are_told_of, setup,
                                         teardown),
         cmocka_unit_test_setup_teardown(j6_what_a_record_says_and_nobody_can_read_is_told_of,
