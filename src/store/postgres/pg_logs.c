@@ -1,8 +1,8 @@
 /* Log lines, each with its hash in the chain of its execution; the chains that wait for a record,
- * and the records. Where the chains of a batch stand is asked once, then all its lines and notes
- * are one statement. Other nodes may append to the same execution only after they took its lease;
- * whoever does all the same fails at the number of the line and is tried again. Writer's thread
- * only. */
+ * and the records. A batch reads the ends of its chains once, then writes all its lines and notes
+ * in one statement. Another node may append to the same execution only after it took its lease. If
+ * it appends without, the number of its line is taken: the statement fails and is tried again.
+ * Writer's thread only. */
 #include "store/postgres/pg_int.h"
 
 #include "core/bounds.h"
@@ -242,7 +242,7 @@ static void put_notes(struct pg_params *params, const struct log_note *notes, ui
     put_texts(params, notes, count);
 }
 
-/* The notes of the chains that went on. */
+/* Writes the notes of the chains that have new lines. */
 static int note_chains(struct pg_store *store, const struct chains *chains, struct err *err)
 {
     struct log_note *notes = arena_alloc_array(&store->arena, chains->count, sizeof *notes);
