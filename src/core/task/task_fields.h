@@ -1,6 +1,6 @@
 /* Every field of a task, one row each. From this list come the columns of both stores and of
  * copies, the plain members of requests, the JSON that shows a task, the library's spec and the
- * flags of `perdura enqueue`; ARCHITECTURE.md ("Adding a field") says how to add one. Pure data;
+ * flags of `perdura enqueue`; CONTRIBUTING.md ("Adding a field") says how to add one. Pure data;
  * any thread. */
 #ifndef CORE_TASK_TASK_FIELDS_H
 #define CORE_TASK_TASK_FIELDS_H
