@@ -60,7 +60,7 @@ static int gather(struct gathered *all, const void *items, uint32_t count, struc
     char *grown = arena_alloc_array(arena, all->count + count + 1, all->bytes);
 
     if (!grown)
-        return err_set(err, ERR_MEMORY, "out of memory for the answer; try again");
+        return err_no_memory(err);
     if (all->count)
         memcpy(grown, all->items, all->count * all->bytes);
     if (count)

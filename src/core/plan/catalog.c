@@ -81,7 +81,7 @@ int category_rules_read(struct str configuration, struct arena *arena,
     if (windows.data && json_kind(windows) == JSON_ARRAY && json_count(windows) > 0)
         rules->allowed_windows = windows;
     if (arena->failed)
-        return err_set(err, ERR_MEMORY, "Not enough memory to read a category; try again.");
+        return err_no_memory(err);
     return 0;
 }
 

@@ -22,8 +22,6 @@ struct pen {
     struct buf text;
 };
 
-/* log_heads.c */
-int log_no_memory(struct err *err);
 int pen_take(struct batch *batch, struct pen *pen, struct err *err);
 int pen_write(struct batch *batch, struct pen *pen, struct anchor *anchor,
               const struct log_part *items, uint32_t count, struct err *err);
