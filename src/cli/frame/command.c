@@ -10,6 +10,7 @@ static const struct flag group_client[] = {
      .fallback = "http://127.0.0.1:7070",
      .help = "the server to talk to; the token comes from PERDURA_TOKEN, else from the file in "
              "PERDURA_TOKEN_FILE, else from token_file in perdura.yaml"},
+    CLIENT_NAMESPACE_FLAG,
     CLIENT_TLS_FLAGS,
     {0}};
 static const struct flag group_json[] = {

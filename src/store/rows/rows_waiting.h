@@ -2,11 +2,11 @@
 #ifndef STORE_ROWS_ROWS_WAITING_H
 #define STORE_ROWS_ROWS_WAITING_H
 
-#include "core/bounds.h"
+#include "core/queue_name.h"
 #include "store/rows/rows.h"
 
 /* The name under which a task is parked: queue \x1f limit_key. */
-#define PARKED_BYTES_MAX (BOUND_NAME_BYTES + BOUND_KEY_BYTES + 2)
+#define PARKED_BYTES_MAX (QUEUE_NAME_BYTES + BOUND_KEY_BYTES + 2)
 struct str parked_name(struct str queue, struct str limit_key, char out[PARKED_BYTES_MAX]);
 
 /* rows_uniques.c: keys, hashes and outside ids */
