@@ -1,5 +1,5 @@
-/* What both stores ask before they go on from lines or remove them: were they written by a server
- * that had the key? Writer's thread. */
+/* What both stores ask before they continue a chain or remove lines: were the lines written by a
+ * server that had the key? Writer's thread. */
 #include "store/log_memory.h"
 #include "store/log_store.h"
 
@@ -95,7 +95,7 @@ bool log_is_checked(const struct store *store, const struct uuid *execution_id)
            map_get(&store->log_checked->by_id, str_span((const char *)execution_id->bytes, 16));
 }
 
-/* Without memory they stay, too. */
+/* When memory runs out, the lines stay. */
 bool log_may_go(struct store *store, const struct log_last *last, int64_t before_us)
 {
     if (store->log_mac && !(logmac_trusts(store->log_mac, last) && log_is_newest(store, last))) {
@@ -107,13 +107,13 @@ bool log_may_go(struct store *store, const struct log_last *last, int64_t before
     return log_checked_add(store, &last->execution_id) == 0;
 }
 
-/* ---- which lines a note is about ---- */
+/* ---- which lines a note covers ---- */
 
 void log_note_from(struct log_note *note, struct str from_hash)
 {
     note->part.follows = from_hash.data != NULL;
     if (note->part.follows && !hash_from_hex(from_hash, note->part.from, HASH_BYTES))
-        memset(note->part.from, 0xff, HASH_BYTES); /* its code does not fit then */
+        memset(note->part.from, 0xff, HASH_BYTES); /* so its code does not match */
 }
 
 struct str log_note_from_hex(const struct log_note *note, char hex[HASH_HEX_BYTES + 1])

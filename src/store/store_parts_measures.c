@@ -10,7 +10,7 @@ static int gather(void **all, uint32_t *all_count, const void *rows, uint32_t co
     char *grown = arena_alloc_array(arena, *all_count + count + 1, bytes);
 
     if (!grown)
-        return err_set(err, ERR_MEMORY, "out of memory for the answer; try again");
+        return err_no_memory(err);
     if (*all_count)
         memcpy(grown, *all, *all_count * bytes);
     if (count)

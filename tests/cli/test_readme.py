@@ -5,6 +5,7 @@ import os
 import pathlib
 import pty
 import re
+import shlex
 import shutil
 import signal
 import struct
@@ -14,7 +15,7 @@ import termios
 import threading
 import unittest
 
-from cli_harness import environment, harness
+from cli_harness import compiler, environment, harness
 
 COLUMNS = 160  # as the tour says
 SECONDS_MAX = 240
@@ -98,6 +99,9 @@ class Pages(unittest.TestCase):
             (clone / name).symlink_to(harness.ROOT / name)
         (clone / "bin").mkdir()
         (clone / "bin" / "make").symlink_to("/bin/true")
+        cc = clone / "bin" / "cc"  # of the build: a library with a sanitizer needs programs that have it
+        cc.write_text(f'#!/bin/sh\nexec {shlex.join(compiler())} "$@"\n')
+        cc.chmod(0o755)
 
     def end_database(self):
         """Of a page that stopped early."""

@@ -22,6 +22,7 @@ STATUSES = {"pending", "claimed", "running", "completed", "delayed", "blocked", 
 # What a start changes: workers get a lease to come back, and a claim that was not started is
 # doubted by a node that owns its store alone.
 OF_THE_START = ("lease_until", "last_heartbeat")
+LONG_LEASE = ("--lease", "10m")  # a busy machine must not lose the workers
 PARTS = ("events", "executions", "checkpoints", "logs")
 AS_GIVEN = b'{"b" : 1.50,\n  "a":"\\u00e9"}'
 LARGE = "x" * 1000000  # a dozen of them is more than one batch
@@ -286,7 +287,7 @@ class ThereAndBack(CopyTest):
     def test_a_store_moves_there_and_back_and_its_workers_go_on(self):
         here, there, back = self.file("a.db"), self.schema(), self.file("b.db")
         self.fill(here)
-        node = self.serve(here)
+        node = self.serve(here, *LONG_LEASE)
         before = self.picture(node)
         self.assertEqual({t["status"] for t in before["tasks"].values()}, STATUSES)
         self.stop(node)
@@ -296,7 +297,7 @@ class ThereAndBack(CopyTest):
                       self.said)
         with open(self.file("key.yaml"), "w", encoding="utf-8") as file:
             file.write(f"log_key: {here}.log-key\n")  # it signs on
-        node = self.serve(there, "--config", self.file("key.yaml"))
+        node = self.serve(there, "--config", self.file("key.yaml"), *LONG_LEASE)
         after = self.picture(node)
         self.assert_same(before, after)
         self.go_on(node, self.running[1])
@@ -308,7 +309,7 @@ class ThereAndBack(CopyTest):
         before = self.picture(node)
         self.stop(node)
         self.copy(there, back)
-        node = self.serve(back)
+        node = self.serve(back, *LONG_LEASE)
         self.assert_same(before, self.picture(node))
         self.go_on(node, self.running[2])
         self.assertNotIn(node.enqueue("newer")["id"], before["tasks"])

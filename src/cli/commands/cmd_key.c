@@ -234,16 +234,16 @@ static const struct command key_status = {
 static const struct command key_rotate = {
     .name = "rotate", .summary = "Wrap all data keys again, with the current key",
     .details = "Run it after encryption.current names a new key and the server has read it. It "
-               "continues where a run before was interrupted. The old key can go from the "
-               "configuration when none is left. With --data content gets new data keys, too, a "
-               "few tasks at a time; log lines keep theirs, because their chains are over what is "
-               "stored.",
+               "resumes where an earlier run was interrupted. Once no data key uses the old "
+               "key, you can remove it from the configuration. With --data content gets new data "
+               "keys too, a few tasks at a time; log lines keep theirs, because their chains "
+               "cover the stored form.",
     .example = "perdura key rotate", .flags = rotate_flags, CLIENT_COMMAND(0, 0, run_rotate)};
 
 static const struct command key_destroy = {
     .name = "destroy", .summary = "Destroy the data keys of a user or a namespace",
-    .details = "What they encrypt can never be read again. Backups that hold the data keys as they "
-               "were before still can be, with the key-encryption key.",
+    .details = "What these keys encrypted can never be read again. Older backups still hold the "
+               "data keys: the key-encryption key opens them.",
     .example = "perdura key destroy --user ada --yes", .flags = destroy_flags,
     CLIENT_COMMAND(0, 0, run_destroy)};
 

@@ -111,7 +111,7 @@ static const struct config_field handler_fields[] = {
     {.key = "method", .kind = CONFIG_TEXT, AT(handler_rule, method), .max = BOUND_NAME_BYTES,
      .help = "method of the target service"},
     {.key = "environment", .kind = CONFIG_VARIABLES, AT(handler_rule, environment), .max = 256,
-     .help = "variables the command gets besides the usual ones"},
+     .help = "additional environment variables of the command"},
     {.key = "user", .kind = CONFIG_TEXT, AT(handler_rule, user), .max = BOUND_NAME_BYTES,
      .help = "user the command runs as, a name or a number (default: the worker's own)"},
     {.key = "group", .kind = CONFIG_TEXT, AT(handler_rule, group), .max = BOUND_NAME_BYTES,
@@ -147,7 +147,7 @@ static const struct config_field handler_fields[] = {
      .max = INT64_C(1) << 50, .help = "size of each file the command may write"},
     {.key = "processes_max", .kind = CONFIG_INT, AT(handler_rule, processes_max), .min = 1,
      .max = 4194304,
-     .help = "processes and threads its user may have while it starts more; does not bind root"},
+     .help = "most processes and threads of its user; does not limit root"},
     {.key = "retention", .kind = CONFIG_DURATION, AT(handler_rule, retention_ms), .absent = -1,
      .max = BOUND_DELAY_MS, .help = "how long ended tasks of this type are kept; 0 = forever"},
     {.key = "retention_logs", .kind = CONFIG_DURATION, AT(handler_rule, retention_logs_ms),
@@ -158,9 +158,10 @@ static const struct config_field handler_fields[] = {
                                     "recovered"},
     {.key = "queues", .kind = CONFIG_TEXTS, AT(handler_rule, queues),
      .count_offset = offsetof(struct handler_rule, queues_count), .max = BOUND_CLAIM_QUEUES,
-     .help = "further queues, besides default, that workers with this handler serve"},
+     .help = "queues that workers with this handler serve, besides default"},
     {.key = "validate.command", .kind = CONFIG_ARGV, AT(handler_rule, validate_command), .max = 256,
-     .help = "asked before a lost task is recovered: gets the task, exits 0 for yes"},
+     .help = "command that decides whether a lost task is recovered: gets the task, exits 0 for "
+             "yes"},
     {.key = "validate.url", .kind = CONFIG_TEXT, AT(handler_rule, validate_url),
      .max = BOUND_URL_BYTES, .help = "the same over HTTP: a POST of the task"},
     {0}};
@@ -244,7 +245,7 @@ static const struct config_field redact_fields[] = {
      .max = REDACT_REPLACE_BYTES_MAX, .help = "what is stored instead"},
     {.key = "fields", .kind = CONFIG_TEXTS, AT(redact_rule, fields),
      .count_offset = offsetof(struct redact_rule, fields_count), .max = 2,
-     .help = "where to look for a pattern: message, context (default: both)"},
+     .help = "where a pattern is searched: message, context (default: both)"},
     {0}};
 static const struct config_record redact_record = {"redact", sizeof(struct redact_rule),
                                                    redact_fields, check_redact};
@@ -271,9 +272,9 @@ static const struct config_field encryption_key_fields[] = {
     {.key = "file", .kind = CONFIG_TEXT, AT(encryption_key, file),
      .help = "file with 32 bytes in base64 or hex, mode 600"},
     {.key = "env", .kind = CONFIG_TEXT, AT(encryption_key, env), .max = BOUND_NAME_BYTES,
-     .help = "variable with the same; it is removed from the environment"},
+     .help = "environment variable with the key; the server removes it from its environment"},
     {.key = "command", .kind = CONFIG_ARGV, AT(encryption_key, command), .max = 256,
-     .help = "program and arguments that print the same, such as the client of a key store"},
+     .help = "program and arguments that print the key, such as the client of a key store"},
     {0}};
 static const struct config_record encryption_key_record = {
     "encryption.keys", sizeof(struct encryption_key), encryption_key_fields, check_encryption_key};
@@ -313,7 +314,7 @@ static const struct config_field root_fields[] = {
      .fallback = "false", .env = "PERDURA_ACCESS_REQUIRED",
      .help = "every request needs a credential, on loopback too and before the first token exists"},
     {.key = "allowed_hosts", .live = true, .kind = CONFIG_TEXTS, SETTING_LIST(access.hosts),
-     .max = 256, .help = "further values of the Host header that are served"},
+     .max = 256, .help = "additional values of the Host header that the server accepts"},
     {.key = "access.jwt.issuer", .live = true, .kind = CONFIG_TEXT, SETTING(access.jwt.issuer),
      .max = 1024, .help = "issuer (iss) whose JWTs are credentials"},
     {.key = "access.jwt.audience", .live = true, .kind = CONFIG_TEXT, SETTING(access.jwt.audience),
@@ -335,7 +336,7 @@ static const struct config_field root_fields[] = {
      .help = "claim with scopes or roles: a text with spaces between, or an array"},
     {.key = "access.jwt.claims.user_id", .live = true, .kind = CONFIG_TEXT,
      SETTING(access.jwt.user_id_claim), .max = BOUND_NAME_BYTES,
-     .help = "claim with the user whose rows alone they see (default: rows of all users)"},
+     .help = "claim with the user whose rows it is limited to (default: all users)"},
     {.key = "access.certificates", .live = true, .kind = CONFIG_LIST,
      SETTING_LIST(access.certificates), .max = 1024, .record = &config_certificate_record,
      .help = "rights of client certificates, by their names"},
@@ -372,8 +373,8 @@ static const struct config_field root_fields[] = {
      .help = "a worker silent this long is removed (default: two leases)"},
     {.key = "on_no_handler", .live = true, .kind = CONFIG_WORD, SETTING(on_no_handler),
      .fallback = "wait", .choices = "wait|fail",
-     .help = "tasks whose type no live worker of their queue has: they wait, or fail as "
-             "no_handler"},
+     .help = "what happens to tasks whose type no live worker of their queue handles: they "
+             "wait, or fail as no_handler"},
     {.key = "unclaimed_after", .live = true, .kind = CONFIG_DURATION, SETTING(unclaimed_after_ms),
      .fallback = "5m", .min = 1000, .max = BOUND_DELAY_MS,
      .help = "raise an alert when a task has been due this long and no live worker can take it"},
@@ -393,7 +394,7 @@ static const struct config_field root_fields[] = {
      .help = "file that gets every signed record about logs; best on another disk or host"},
     {.key = "log_anchor_every", .kind = CONFIG_DURATION, SETTING(logs.anchor_every_ms),
      .fallback = "10s", .min = 100, .max = DAY_MS,
-     .help = "how often a record is made while lines are written"},
+     .help = "how often lines that were written get a signed record"},
     {.key = "tracing.otlp", .kind = CONFIG_URL, SETTING(tracing.otlp), .max = 1024,
      .env = "OTEL_EXPORTER_OTLP_ENDPOINT",
      .help = "where spans are sent, OTLP over HTTP: http://127.0.0.1:4318"},
@@ -401,10 +402,10 @@ static const struct config_field root_fields[] = {
      .env = "OTEL_EXPORTER_OTLP_HEADERS",
      .help = "headers of these requests: name=value,name=value; never shown or logged"},
     {.key = "tracing.headers_file", .kind = CONFIG_TEXT, SETTING(tracing.headers_file),
-     .help = "file with such headers, a line \"name: value\" each, read at the start"},
+     .help = "file with such headers, one \"name: value\" per line, read at the start"},
     {.key = "tracing.ratio", .kind = CONFIG_RATIO, SETTING(tracing.ratio), .fallback = "1",
      .env = "OTEL_TRACES_SAMPLER_ARG",
-     .help = "share of new traces to sample, 0 to 1; others keep their caller's choice"},
+     .help = "share of new traces to sample, 0 to 1; traces of a caller keep its choice"},
     {.key = "allow_network_fs", .kind = CONFIG_BOOL, SETTING(allow_network_fs), .fallback = "false",
      .flag = "allow-network-fs", .help = "allow a SQLite store on a network file system"},
     {.key = "allow_changed_schema", .kind = CONFIG_BOOL, SETTING(allow_changed_schema),
@@ -465,7 +466,7 @@ static const struct config_field root_fields[] = {
     {.key = "encryption.all", .live = true, .kind = CONFIG_BOOL, SETTING(encryption.all),
      .fallback = "false", .help = "store every task encrypted, not only those that ask for it"},
     {.key = "redact", .kind = CONFIG_LIST, SETTING_LIST(logs.redact), .max = REDACT_RULES_MAX,
-     .record = &redact_record, .help = "what is taken out of log lines before they are stored"},
+     .record = &redact_record, .help = "what to remove from log lines before they are stored"},
     {0}};
 const struct config_record config_root = {"", sizeof(struct config), root_fields, NULL};
 

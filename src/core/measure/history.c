@@ -3,6 +3,7 @@
  * difference to the figures at the end of the one before; quantiles are those of the difference. */
 #include "core/measure/history.h"
 
+#include "base/enum_words.h"
 #include "base/json.h"
 #include "core/queue_name.h"
 #include "core/render.h"
@@ -41,14 +42,11 @@ struct history {
 bool history_window_parse(struct str word, enum history_window *window)
 {
     static const char *const words[WINDOW_COUNT] = {"15m", "1h", "6h", "24h"};
+    int found = enum_words_find(word, words, WINDOW_COUNT);
 
-    for (int i = 0; i < WINDOW_COUNT; i++) {
-        if (!str_is(word, words[i]))
-            continue;
-        *window = (enum history_window)i;
-        return true;
-    }
-    return false;
+    if (found >= 0)
+        *window = (enum history_window)found;
+    return found >= 0;
 }
 
 static float *place(const struct history *history, const struct track *track, int scale,

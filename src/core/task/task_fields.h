@@ -1,6 +1,6 @@
 /* Every field of a task, one row each. From this list come the columns of both stores and of
  * copies, the plain members of requests, the JSON that shows a task, the library's spec and the
- * flags of `perdura enqueue`; ARCHITECTURE.md ("Adding a field") says how to add one. Pure data;
+ * flags of `perdura enqueue`; CONTRIBUTING.md ("Adding a field") says how to add one. Pure data;
  * any thread. */
 #ifndef CORE_TASK_TASK_FIELDS_H
 #define CORE_TASK_TASK_FIELDS_H
@@ -95,8 +95,7 @@
     PARKED(parked, parked, BOOL, FIELD_EMPTY, 0, no, SHOW_NOT, ASK_NOT)                            \
     SPEC(idempotency_key, spec.idempotency_key, TEXT, 0, 0, no, SHOW,                              \
          ASK_TEXT(idempotency_key, spec.idempotency_key, BOUND_KEY_BYTES, "key", "KEY",            \
-                  "idempotency key: a second task of this type with this key is not made, you "    \
-                  "get the first"))                                                                \
+                  "idempotency key: if a task of this type has it, you get that one"))             \
     OPTION(input_hash, spec.input_hash, TEXT, 0, 0, no, SHOW, ASK_NOT)                             \
     OPTION(unique_until, spec.unique_until, WORD, FIELD_EMPTY, UNIQUE_FOREVER, unique_until, SHOW, \
            ASK_NOT)                                                                                \
@@ -113,7 +112,7 @@
                    "max-retries", "retries after the first attempt"))                              \
     OPTION(max_crashes, spec.max_crashes, INT, FIELD_EMPTY, TASK_DEFAULT_MAX_CRASHES, no, SHOW,    \
            ASK_COUNT(max_crashes, spec.max_crashes, 0, BOUND_RETRIES, "max-crashes",               \
-                     "the task is given up when this many workers were lost with it"))             \
+                     "the task becomes a dead letter after taking down this many workers"))        \
     OPTION(max_continuations, spec.max_continuations, INT, FIELD_EMPTY,                            \
            TASK_DEFAULT_MAX_CONTINUATIONS, no, SHOW,                                               \
            ASK_COUNT(max_continuations, spec.max_continuations, 0, BOUND_RETRIES,                  \

@@ -585,7 +585,7 @@ int why_tell(const struct why_facts *facts, struct arena *arena, struct why *why
     why->text = arena_str(arena, buf_view(&pen.text));
     why->detail = arena_str(arena, buf_view(&pen.detail));
     if (pen.text.failed || pen.detail.failed || !why->text.data || !why->detail.data)
-        rc = err_set(err, ERR_MEMORY, "there is not enough memory; try again");
+        rc = err_no_memory(err);
     buf_deinit(&pen.text);
     buf_deinit(&pen.detail);
     return rc;

@@ -33,7 +33,7 @@ struct worker_state {
     uint64_t followed;        /* the look at the store's rows that saw it last */
 };
 
-/* A worker some of whose tasks this pass of the sweep found lost. */
+/* A worker that lost some of its tasks in this pass of the sweep. */
 struct lost_worker {
     bool ran; /* it had started some of them */
     char id[];
@@ -77,22 +77,22 @@ bool workers_serve(const struct worker_state *worker, struct str queue);
  * up when they are needed: a category may be made, or renamed, while the worker lives. */
 bool workers_take_category(struct batch *batch, const struct worker_state *worker,
                            const struct uuid *category_id);
-/* The ids of its categories in a namespace (absent = in all of its own), as far as they are there
- * now; NULL = it takes all. */
+/* The ids of those of its categories that exist now, in a namespace (absent = in all of its own);
+ * NULL = it takes all. */
 int workers_categories(struct batch *batch, const struct worker_state *worker, struct str within,
                        const struct uuid **ids, uint32_t *count, struct err *err);
-/* Those that are not there (yet), as a JSON array in arena; absent where there are none. Of a store
- * without a catalog *unknown stays as it was. */
+/* The names of those that do not exist (yet), as a JSON array in arena; absent if all exist.
+ * Without a catalog *unknown keeps its value. */
 int workers_unknown_categories(struct batch *batch, const struct worker_state *worker,
                                struct arena *arena, struct str *unknown, struct err *err);
-/* A live worker that would be given a task of this queue and type, if the category is right. */
+/* A live worker that would get a task of this queue and type if the category fits. */
 bool workers_take(const struct batch *batch, const struct worker_state *worker, struct str queue,
                   struct str type);
 /* Whether the caller of the request may act as this worker (NULL = there is none). */
 bool workers_usable(const struct worker_state *worker, const struct request *base);
 int workers_unknown(struct err *err); /* the refusal otherwise */
 int workers_list(struct batch *batch, struct request *base);
-/* Renews the lease in memory, which is what counts; workers_renew writes the row. */
+/* Renews the lease in memory, which is the one that counts; workers_renew writes the row. */
 void workers_touch(struct batch *batch, struct worker_state *worker);
 int workers_renew(struct batch *batch, struct worker_state *worker, struct err *err);
 void workers_grant_grace(struct engine *engine, int64_t now_us); /* after a stall or a start */

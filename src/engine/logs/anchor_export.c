@@ -69,7 +69,7 @@ static int collect(struct engine *engine, struct gift *gift, struct err *err)
     }
     gift->ends = count < EXPORT_ROWS || wait;
     if (rc == 0 && (gift->lines.failed || arena.failed))
-        rc = log_no_memory(err);
+        rc = err_no_memory(err);
     arena_deinit(&arena);
     return rc;
 }
@@ -159,7 +159,7 @@ int log_anchor_compare(struct store *store, const struct anchor_file_end *end, b
     if (rc == 0)
         rc = verbs->anchors_read(store, 0, 1, &arena, &first, &any, err);
     if (rc == 0 && count > 0 && hash_sha256(rows[0].record, hash) < 0)
-        rc = log_no_memory(err);
+        rc = err_no_memory(err);
     if (rc == 0) /* by its text: an attacker may have set the hash beside it */
         *ahead = count == 0 || (rows[0].serial == end->serial
                                     ? memcmp(hash, end->hash, sizeof hash) != 0

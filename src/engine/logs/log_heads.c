@@ -23,11 +23,6 @@ static int64_t every_us(const struct engine *engine)
     return (every_ms > 0 ? every_ms : EVERY_DEFAULT_MS) * CLOCK_MS_US;
 }
 
-int log_no_memory(struct err *err)
-{
-    return err_set(err, ERR_MEMORY, "out of memory for the records of logs; try again");
-}
-
 void log_heads_begin(struct batch *batch)
 {
     for (int i = 0; i < CUT_REASON_COUNT; i++)
@@ -80,7 +75,7 @@ int pen_write(struct batch *batch, struct pen *pen, struct anchor *anchor,
         anchor->lines += items[i].lines;
     buf_reset(&pen->text);
     if (anchor_make(anchor, items, count, pen->key, &pen->text, &row) < 0)
-        return log_no_memory(err);
+        return err_no_memory(err);
     TRY(batch->store->verbs->logs->anchor_insert(batch->store, &row, err));
     pen->last = row;
     memcpy(batch->engine->heads.newest, row.hash, sizeof row.hash);
@@ -318,7 +313,7 @@ static int recall(struct batch *batch, const struct taken *taken, struct err *er
         return 0;
     if (log_memory_list(batch->store->log_memory, batch->store->log_seen, named, counts,
                         lists, found) < 0)
-        return log_no_memory(err);
+        return err_no_memory(err);
     drop_cut(batch, found);
     if (found->count > 0)
         TRY(log_heads_ready(batch, err));
@@ -416,7 +411,7 @@ int log_heads_open(struct engine *engine, struct err *err)
     engine->heads.next_us = engine->store->verbs->logs ? engine_clock_us(engine) : INT64_MAX;
     engine->heads.memory = engine->store->verbs->logs ? log_memory_new() : NULL;
     if (engine->store->verbs->logs && !engine->heads.memory)
-        return log_no_memory(err);
+        return err_no_memory(err);
     return engine->store->verbs->logs ? anchor_export_open(engine, err) : 0;
 }
 

@@ -1,7 +1,7 @@
-/* Inside of the routes; only their files include it. A call is one request at the front. It is
- * either lent: the caller's own request goes to one part after the other; or spread: copies of it
- * (shares) go to several parts at once. Shares have memory of their own, so that no call has to
- * wait for a part that hangs: a late answer is given back to its part. */
+/* Inside of the routes; only their files include it. A call is one request at the front. A lent
+ * call passes the caller's own request to one part after the other. A spread call sends copies
+ * (shares) to several parts at once. Shares have memory of their own, so no call waits for a part
+ * that hangs: a late answer goes back to its part. */
 #ifndef ENGINE_STORES_ROUTES_INT_H
 #define ENGINE_STORES_ROUTES_INT_H
 

@@ -165,7 +165,7 @@ static int update(struct batch *batch, struct task *task, struct control_request
         return 0;
     detail = change_tell(STR_NONE, &task->about, differs, &batch->arena);
     if (!detail.data)
-        return err_set(err, ERR_MEMORY, "there is not enough memory; try again");
+        return err_no_memory(err);
     TRY(batch_touch(batch, task, err));
     return batch_event(batch, task, request->actor, detail, err);
 }

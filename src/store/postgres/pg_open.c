@@ -327,13 +327,13 @@ static int pg_writer_open(struct store *base, struct store **writer, struct err 
 /* ---- open ---- */
 
 static const struct catalog_verbs catalog_verbs = {
-    ROWS_CATALOG_VERBS,
+    ROWS_CATALOG_VERBS
     .read_execution_logs = pg_read_execution_logs,
 };
 
 static const struct store_verbs verbs = {
     ROWS_STORE_VERBS,
-    ROWS_SHARED_VERBS,
+    ROWS_SHARED_VERBS
     .begin = pg_begin,
     .commit = pg_commit,
     .rollback = pg_rollback,

@@ -46,7 +46,7 @@ struct store_reader *pg_reader_open(struct store *base, struct err *err)
     struct pg_reader *reader = calloc(1, sizeof *reader);
 
     if (!reader) {
-        err_set(err, ERR_MEMORY, "out of memory for a reader; try again");
+        err_no_memory(err);
         return NULL;
     }
     reader->base.rows = (struct rows){.driver = &pg_rows_driver, .reads = true};
@@ -153,7 +153,7 @@ static int query_named(struct store_reader *reader, enum pg_sql_name name, PGres
 int pg_reader_whole(const struct arena *arena, int rc, struct err *err)
 {
     if (rc == 0 && arena->failed)
-        return err_set(err, ERR_MEMORY, "out of memory for the answer; try again");
+        return err_no_memory(err);
     return rc;
 }
 

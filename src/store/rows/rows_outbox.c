@@ -1,6 +1,6 @@
 /* The outbox, once for every store: messages to other systems, stored with the change they report,
  * until they are sent or given up. The webhook thread sends them. Writer's thread only. */
-#include "store/rows/rows_registry.h"
+#include "store/rows/rows_verbs.h"
 
 #define MESSAGE(...) FIELD_ROW(outbox_message, __VA_ARGS__)
 static const struct field message_fields[] = {

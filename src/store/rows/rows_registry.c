@@ -1,7 +1,7 @@
 /* The small tables around the tasks, once for every store: workers, queues with their limits, and
  * the store's own facts (store_info). Whole tables are read and kept in memory above the seam.
  * Writer's thread only. */
-#include "store/rows/rows_registry.h"
+#include "store/rows/rows_verbs.h"
 
 #include "core/queue_name.h"
 #include "store/rows/type_limits.h"

@@ -1,7 +1,7 @@
 /* Dependencies between tasks, the outcomes of parents and children, and the result and events of a
  * task, once for every store. The first half belongs to the writer's thread, the second to
  * readers. */
-#include "store/rows/rows_relatives.h"
+#include "store/rows/rows_verbs.h"
 
 #include "core/bounds.h"
 

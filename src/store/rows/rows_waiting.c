@@ -2,7 +2,7 @@
  * shared store. A claim on a queue with limits locks the queue's row, so claims on it come one
  * after the other. Ends need no lock, because they only make room, unless they bring back parked
  * tasks. Writer's thread only. */
-#include "store/rows/rows_waiting.h"
+#include "store/rows/rows_verbs.h"
 
 struct str parked_name(struct str queue, struct str limit_key, char out[PARKED_BYTES_MAX])
 {

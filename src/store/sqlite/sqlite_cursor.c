@@ -71,7 +71,7 @@ static sqlite3_stmt *prepare_list(struct sqlite_sql *sql, const struct rows_quer
 
     write_list(&text, whole, query);
     if (text.failed)
-        err_set(err, ERR_MEMORY, "out of memory for a list; try again");
+        err_no_memory(err);
     else
         stmt = sql_prepare(sql, buf_view(&text), err);
     buf_deinit(&text);

@@ -189,7 +189,7 @@ int sqlite_checkpoint_insert(struct store *base, const struct uuid *task_id,
     seqs.seqs[seqs.count++] = checkpoint->seq;
     checkpoint->valid = true;
     if (checkpoint_hash(task_id, checkpoint, checkpoint->hash) < 0)
-        return err_set(err, ERR_MEMORY, "out of memory for the checkpoint; try again");
+        return err_no_memory(err);
     bind_uuid(stmt, 1, &checkpoint->id);
     bind_uuid(stmt, 2, task_id);
     bind_int(stmt, 3, checkpoint->seq);

@@ -22,7 +22,7 @@ static int walk_records(struct sqlite_sql *sql, const struct log_walk *walk, str
         arena_reset(&arena);
         sqlite_anchor_from_row(stmt, &arena, &row);
         if (arena.failed) {
-            rc = err_set(err, ERR_MEMORY, "out of memory for the logs; try again");
+            rc = err_no_memory(err);
             break;
         }
         walk->record(walk->ctx, &row);

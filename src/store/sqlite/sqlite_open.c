@@ -389,7 +389,7 @@ static int64_t sqlite_execution_key_next(struct store *base, int64_t above)
 }
 
 static const struct catalog_verbs catalog_verbs = {
-    ROWS_CATALOG_VERBS,
+    ROWS_CATALOG_VERBS
     .read_execution_logs = sqlite_read_execution_logs,
 };
 

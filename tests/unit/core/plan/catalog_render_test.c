@@ -165,7 +165,7 @@ static void a_schedule_shows_its_columns(void **state)
                                  .callback_url = STR("http://x/"), .last_fire_at_us = AT_US};
     render_schedule(&out, &schedule);
     assert_json(&out,
-                "{\"id\":" ID("02") ",\"namespace\":null,\"job_id\":" ID("01") ","
+                "{\"id\":" ID("02") ",\"namespace\":\"default\",\"job_id\":" ID("01") ","
                 "\"schedule_type\":\"once\",\"cron_expression\":null,\"interval_seconds\":null,"
                 "\"scheduled_at\":" AT ",\"timezone\":\"UTC\",\"starts_at\":null,"
                 "\"ends_at\":null,\"is_active\":false,\"misfire\":\"skip\","
