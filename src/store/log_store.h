@@ -131,13 +131,10 @@ int log_blanks_add(struct log_cuts *blanks, const struct uuid *execution_id, int
 /* Is this the newest line that this process knows of? Otherwise an attacker removed later ones. */
 bool log_is_newest(const struct store *store, const struct log_last *last);
 int log_written_add(struct store *store, const struct log_head *head); /* -ERR_MEMORY */
-/* May this be done with a chain that stands at this line? (log_trust.c) Otherwise somebody put the
- * line or its note there without the key: the store's doubt is set. */
-int log_may_follow(struct store *store, const struct log_last *last, const struct uuid *task_id,
-                   bool *may); /* -ERR_MEMORY */
 /* May lines follow this one, or may its chain be removed? (log_trust.c) If not, the line or its
- * note was written by a client without the key; the store's doubt is then set. */
-bool log_may_follow(struct store *store, const struct log_last *last, const struct uuid *task_id);
+ * note was written by a client without the key; the store's doubt is then set. -ERR_MEMORY. */
+int log_may_follow(struct store *store, const struct log_last *last, const struct uuid *task_id,
+                   bool *may);
 bool log_may_go(struct store *store, const struct log_last *last, int64_t before_us);
 /* Computes chains again, each from its beginning or from where it was cut, to the end of its range,
  * and at most `limit` lines (log_chains.c). fits: is every chain as it was written? If not, the

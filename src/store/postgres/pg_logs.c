@@ -145,7 +145,7 @@ static int load_chains(struct pg_store *store, struct chains *chains, struct err
         if (!chains->items[i].found)
             rc = take_last(store, &chains->items[i], &none);
     }
-    return rc < 0 ? no_memory(err) : 0;
+    return rc < 0 ? err_no_memory(err) : 0;
 }
 
 /* The row to be stored: the line with its number and hash; for the last one an execution may have a

@@ -84,7 +84,7 @@ static int load_head(struct sqlite_store *store, const struct log_entry *entry,
         logchain_resume(head, &entry->execution_id, last.seq, last.chain_hash);
         sqlite3_reset(stmt);
     }
-    return rc < 0 ? no_memory(err) : 0;
+    return rc < 0 ? err_no_memory(err) : 0;
 }
 
 static int put_note(struct sqlite_store *store, struct log_note *note, struct err *err)

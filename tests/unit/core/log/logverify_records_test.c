@@ -213,6 +213,43 @@ static void j6_a_piece_of_a_record_is_none_when_the_whole_follows(void **state)
     assert_string_equal(model->subject, "line 1");
 }
 
+/* The lines that came behind another part. */
+static struct log_part log_part_behind(const struct log_part *before, struct log_head head)
+{
+    struct log_part part = {.head = head, .lines = head.seq - before->head.seq, .follows = true};
+
+    memcpy(part.from, before->head.hash, sizeof part.from);
+    return part;
+}
+
+/* Also when the lines are gone by a signed cut: by a record that names them, or by the cut alone. */
+static void j8_what_followed_a_closed_chain_is_named_when_it_is_gone(void **state)
+{
+    struct model *model = *state;
+    struct log_part part = {.lines = 3, .closed = true}, cut;
+
+    add_lines(model, 1, 3);
+    part.head = head_of(model, 1);
+    record_part(model, ANCHOR_HEADS, part);
+    cut = part;
+    cut.closed = false;
+    record_part(model, ANCHOR_CUTS, cut);
+    model->count = 0;
+    assert_int_equal(verify(model), 0);
+    model->records_count = 1;
+    add_lines(model, 1, 4);
+    part = log_part_behind(&part, head_of(model, 1));
+    record_part(model, ANCHOR_HEADS, part);
+    part.lines = 4;
+    record_part(model, ANCHOR_CUTS, part);
+    model->count = 0;
+    assert_found(model, "log", 1, 4);
+    assert_non_null(strstr(model->detail, "behind the end of its execution"));
+    model->records_count = 1;
+    record_part(model, ANCHOR_CUTS, part);
+    assert_found(model, "log", 1, 4);
+}
+
 /* Records name every line once. Where a run was set back and continued, two name the same ones, also
  * when its lines are gone by a signed cut. */
 static void j8_lines_that_two_records_name_are_found(void **state)
@@ -300,6 +337,7 @@ int main(void)
         TEST(j6_a_record_between_two_others_cannot_be_left_out),
         TEST(j7_two_nodes_may_write_one_anchor_file),
         TEST(j6_a_piece_of_a_record_is_none_when_the_whole_follows),
+        TEST(j8_what_followed_a_closed_chain_is_named_when_it_is_gone),
         TEST(j8_lines_that_two_records_name_are_found),
         TEST(j6_unreadable_parts_of_a_record_are_named),
         TEST(j8_what_went_before_its_time_is_named),
