@@ -217,6 +217,8 @@ const struct copy_table copy_tables[] = {
              "'" MOVED_FACT "', 'lock_months', 'lock_log_anchors', 'lock_audit')"},
 };
 const uint32_t copy_tables_count = sizeof copy_tables / sizeof copy_tables[0];
+_Static_assert(sizeof copy_tables / sizeof copy_tables[0] <= COPY_TABLES_MAX,
+               "raise COPY_TABLES_MAX");
 
 uint32_t copy_column_of(const struct copy_table *table, const char *name)
 {
