@@ -321,6 +321,26 @@ class ThereAndBack(CopyTest):
         [parked] = node.claim("w", queues=["limited"], wait_ms=30000)
         node.complete("w", parked)
 
+    def test_d12_namespaces_are_copied_with_what_is_in_them(self):
+        within = {"Perdura-Namespace": "a"}
+        here, there, back = self.file("a.db"), self.schema(), self.file("b.db")
+        node = self.serve(here)
+        made = node.expect(201, "POST", "/v1/namespaces", {
+            "name": "a", "limits": {"waiting": 7}, "retention": {"completed_ms": 5000}})
+        task = node.expect(201, "POST", "/v1/tasks", {"type": "t", "queue": "q", "limit_key": "k"}, within)
+        self.stop(node)
+        self.copy(here, there)
+        self.copy(there, back)
+        node = self.serve(back)
+        self.assertEqual(node.expect(200, "GET", "/v1/namespaces/a"), made)
+        self.assertEqual(node.expect(200, "GET", f"/v1/tasks/{task['id']}", None, within)["queue"], "q")
+        self.assertEqual(node.expect(200, "GET", "/v1/tasks")["items"], [])
+        worker = node.expect(201, "POST", "/v1/workers", {
+            "hostname": "h", "queues": ["q"], "pool_size": 1, "version": "1"}, within)["id"]
+        [claimed] = node.expect(200, "POST", f"/v1/workers/{worker}:claim", {"max": 1, "wait_ms": 0}, within)["tasks"]
+        self.assertEqual(claimed["id"], task["id"])
+        self.stop(node)
+
     def test_stores_of_one_kind_are_copied_as_well(self):
         here = self.file("a.db")
         self.fill(here)
