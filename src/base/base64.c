@@ -11,7 +11,7 @@
 
 static const char alphabet[] = "ABCDEFGHIJKLMNOPQRSTUVWXYZabcdefghijklmnopqrstuvwxyz0123456789-_";
 
-/* ---- 16 characters at a time: a tenth of the instructions, for texts that are stored encrypted ----
+/* ---- 16 characters at a time: for texts that are stored encrypted ----
  *
  * After W. Mula and D. Lemire, "Faster Base64 Encoding and Decoding using AVX2 Instructions". What
  * is no whole block, or holds a character of another alphabet, is left to the plain loops. */

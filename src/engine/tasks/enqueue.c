@@ -187,7 +187,7 @@ void inherit_trace(const struct batch *batch, const struct task *parent, struct 
 }
 
 /* A run's task got its id before. */
-/* What a handler of an encrypted task hands on is not in the clear unless it says how it is stored. */
+/* What a handler of an encrypted task hands on is encrypted, unless it says how it is stored. */
 static void inherit_seal(const struct task *parent, struct arena *arena, struct task_seal *seal)
 {
     if (seal->encrypt || seal->fields.data)
