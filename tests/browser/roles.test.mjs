@@ -163,6 +163,8 @@ for (const role of ROLES)
             await page.getByText('Not shown: needs payloads:read').nth(2).waitFor();
             assert.equal(await page.getByLabel('Find', { exact: false }).count(), 1); // the search above, not in the log
             assert.equal(await page.getByText('keynote.mov').count(), 1); // its name alone
+            await look(page, `#/tasks/${dead.id}`);
+            await page.locator('.problem').getByText('Not shown: needs payloads:read').waitFor();
             await look(page, '#/tasks');
             assert.equal(await page.locator('main input[type=checkbox]').count(), 0); // nothing to select for
         }

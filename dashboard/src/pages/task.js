@@ -193,6 +193,8 @@ export default function Task({ id, query }) {
         : now.progress)} %</span><em>${now.state}</em></span></div>
         ${error && html`<div class="problem" role="note"><strong>${t(ENDED.has(now.status) ? 'task.error'
         : 'task.lastError')}</strong> <span>${shownText(error)}</span></div>`}
+        ${now.redacted && ['failed', 'dead_letter'].includes(now.status) && html`<div class="problem" role="note"><strong>${t(
+        'task.error')}</strong> <${NotShown}/></div>`}
         <${Remarks} task=${now}/>
         <${Why} task=${now} found=${found}/>
         <${Card}><${About} task=${now}/><//>
