@@ -123,7 +123,9 @@ const struct caller *caller_keep(const struct caller *caller, struct arena *aren
     *principal = (struct principal){.kind = caller->principal->kind,
                                     .scopes = caller->principal->scopes,
                                     .key = arena_str(arena, caller->principal->key)};
-    *copy = (struct caller){.principal = principal};
+    *copy = (struct caller){.principal = principal,
+                            .namespace_name = arena_str(arena, caller->namespace_name),
+                            .is_program = caller->is_program};
     return copy;
 }
 
