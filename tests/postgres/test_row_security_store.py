@@ -70,7 +70,7 @@ class Making(unittest.TestCase):
         self.assertEqual(self.db.sql("SELECT count(*) FROM pg_policy WHERE polname = 'perdura_rows'"), "0\n")
         self.db.sql(f"CREATE ROLE {self.db.role} LOGIN")
         self.assertIn("lacks", self.db.doctor())
-        self.assertIn("permission denied", self.db.outside("TABLE tasks", fails=True))
+        self.assertIn("permission denied", self.db.outside("TABLE perdura.tasks", fails=True))
         self.db.perdura("migrate", "up")
         self.assertRegex(self.db.doctor(), "^ok .* sees its own rows only")
         for user in ("alice", "bob"):
@@ -145,7 +145,7 @@ class Making(unittest.TestCase):
         self.db.sql(f"CREATE ROLE {self.db.role} LOGIN; GRANT {self.db.owner} TO {self.db.role}")
         self.db.perdura("migrate", "up")
         self.assertRegex(self.db.doctor(), "^warning .*the owner of the tables")
-        self.db.sql(f"REVOKE {self.db.owner} FROM {self.db.role}; ALTER SCHEMA perdura OWNER TO perdura; "
+        self.db.sql(f"REVOKE {self.db.owner} FROM {self.db.role}; "
                     f"CREATE TABLE mine (); ALTER TABLE mine OWNER TO {self.db.role}")
         self.assertRegex(self.db.doctor(), "^warning .*owns tables")
 
