@@ -17,6 +17,7 @@
 
 struct freed_key;
 struct limit;
+struct namespace_state;
 struct queue_state;
 
 /* A list that grows in the batch's arena (BATCH_GROW). */
@@ -47,6 +48,7 @@ struct batch_limits {
     struct queue_state *hot;
     BATCH_LIST(struct freed_key) freed;
     struct limit *buckets; /* buckets to be written */
+    struct namespace_state *namespaces; /* the same */
     bool held;             /* the rows of the limited queues it needs are locked */
 };
 

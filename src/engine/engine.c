@@ -156,8 +156,6 @@ struct engine *engine_new(struct store *store, const struct engine_config *confi
     }
     engine->main = engine;
     engine->store = store;
-    if (!engine->config.namespace_name.data)
-        engine->config.namespace_name = STR(TASK_DEFAULT_NAMESPACE);
     engine->settings = config->settings;
     atomic_store(&engine->configured, config->settings);
     engine->log = config->log;
@@ -237,6 +235,7 @@ void engine_free(struct engine *engine)
     if (engine->history.reader)
         engine->store->verbs->reader_close(engine->history.reader);
     limits_deinit(engine);
+    namespaces_deinit(engine);
     workers_deinit(engine);
     catalog_deinit(engine);
     sweep_forget_lost(engine);

@@ -31,7 +31,8 @@ bool call_redacts(const struct api_call *call, const struct task *task)
 
 int call_check_task(struct api_call *call, const struct task *task)
 {
-    if (task && (call->route->needs.kind != RIGHT_OWN || sight_of(call, task) != SIGHT_NONE))
+    if (task && !call_hides(call, task->spec.namespace_name) &&
+        (call->route->needs.kind != RIGHT_OWN || sight_of(call, task) != SIGHT_NONE))
         return 0;
     return err_set(&call->err, ERR_NOT_FOUND, "there is no task with this id");
 }

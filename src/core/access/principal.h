@@ -47,6 +47,7 @@ struct caller {
     struct str namespace_name; /* one namespace, never "*" */
     const uint8_t *address;    /* of the client, 16 bytes (IPv6 or mapped); NULL = unknown */
     struct str request_id;     /* X-Request-Id; absent = none */
+    bool is_program;           /* the program itself, within a namespace: nothing to audit */
 };
 
 const char *principal_kind_word(enum principal_kind kind);

@@ -178,4 +178,7 @@ int job_dependency_read(struct job_dependency *dependency, struct err *err);
 bool schedule_same_times(const struct schedule *a, const struct schedule *b);
 bool recurring_same_times(const struct recurring *a, const struct recurring *b);
 
+/* The categories a namespace begins with (catalog_first.c), without ids and times. */
+const struct category *categories_first(uint32_t *count);
+
 #endif

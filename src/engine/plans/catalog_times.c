@@ -8,6 +8,7 @@
 #include "core/plan/plan.h"
 #include "engine/batch.h"
 #include "engine/engine_state.h"
+#include "engine/namespaces/namespaces.h"
 #include "engine/plans/catalog_change.h"
 #include "engine/plans/categories.h"
 #include "engine/plans/fire.h"
@@ -86,15 +87,16 @@ static int create_schedule(struct batch *batch, struct catalog_request *request)
     struct batch_job *job;
 
     schedule->id = uuid7_new(&batch->engine->ids, batch->now_us);
-    schedule->namespace_name = batch->engine->config.namespace_name;
+    schedule->namespace_name = catalog_namespace(&request->base);
     schedule->created_at_us = schedule->updated_at_us = batch->wall_us; /* what it is planned by */
     schedule->last_fire_at_us = 0;
-    if (catalog_job(batch, &schedule->job_id, &job, err) < 0) {
+    if (catalog_job(batch, &request->base, &schedule->job_id, &job, err) < 0) {
         if (err->code == ERR_NOT_FOUND)
             err_set_field(err, ERR_INVALID, "job_id", "there is no such job");
         return -(int)err->code;
     }
     TRY(check_schedule(batch, schedule, err));
+    TRY(namespace_admit_plan(batch, schedule->namespace_name, err));
     if (schedule->ends_at_us && schedule->ends_at_us < batch->wall_us)
         return err_set_field(err, ERR_INVALID, "ends_at",
                              "\"ends_at\" lies in the past: nothing would ever fire");
@@ -114,11 +116,11 @@ static int load_schedule(struct batch *batch, struct catalog_request *request,
 
     TRY(verbs_of(batch)->schedules_load(batch->store, &request->id, 1, request->base.arena,
                                         schedule, err));
-    if (!*schedule)
+    if (!*schedule || namespace_hides(&request->base, (*schedule)->namespace_name))
         return catalog_no_such(err, "schedule", &request->id);
     TRY_MEMORY(!request->base.arena->failed);
     TRY(batch_settle(batch, err));
-    return catalog_job(batch, &(*schedule)->job_id, job, err);
+    return catalog_job(batch, &request->base, &(*schedule)->job_id, job, err);
 }
 
 static int update_schedule(struct batch *batch, struct catalog_request *request)
@@ -197,13 +199,13 @@ static int plan_generation(struct batch *batch, struct recurring *pattern, struc
     return 0;
 }
 
-static int put_pattern(struct batch *batch, struct recurring *pattern, bool is_new, bool plan,
-                       struct err *err)
+static int put_pattern(struct batch *batch, const struct request *request,
+                       struct recurring *pattern, bool is_new, bool plan, struct err *err)
 {
     struct batch_job *job;
 
     TRY(recurring_check(pattern, err));
-    if (catalog_job(batch, &pattern->template_job_id, &job, err) < 0) {
+    if (catalog_job(batch, request, &pattern->template_job_id, &job, err) < 0) {
         if (err->code == ERR_NOT_FOUND)
             err_set_field(err, ERR_INVALID, "template_job_id", "there is no such job");
         return -(int)err->code;
@@ -223,10 +225,11 @@ static int create_pattern(struct batch *batch, struct catalog_request *request)
     struct recurring *pattern = &request->item.recurring;
 
     pattern->id = uuid7_new(&batch->engine->ids, batch->now_us);
-    pattern->namespace_name = batch->engine->config.namespace_name;
+    pattern->namespace_name = catalog_namespace(&request->base);
     pattern->created_at_us = batch->wall_us;
     pattern->last_generated_us = 0;
-    return put_pattern(batch, pattern, true, true, &request->base.err);
+    TRY(namespace_admit_plan(batch, pattern->namespace_name, &request->base.err));
+    return put_pattern(batch, &request->base, pattern, true, true, &request->base.err);
 }
 
 static int load_pattern(struct batch *batch, struct catalog_request *request,
@@ -236,7 +239,7 @@ static int load_pattern(struct batch *batch, struct catalog_request *request,
 
     TRY(verbs_of(batch)->recurring_load(batch->store, &request->id, 1, request->base.arena, pattern,
                                         err));
-    if (!*pattern)
+    if (!*pattern || namespace_hides(&request->base, (*pattern)->namespace_name))
         return catalog_no_such(err, "recurring pattern", &request->id);
     return request->base.arena->failed ? err_no_memory(err) : 0;
 }
@@ -254,7 +257,7 @@ static int update_pattern(struct batch *batch, struct catalog_request *request)
     was = *pattern;
     recurring_take(pattern, &request->item.recurring, request->set);
     retimed = pattern->error.data || !recurring_same_times(pattern, &was);
-    TRY(put_pattern(batch, pattern, false, retimed && request->set & times, err));
+    TRY(put_pattern(batch, &request->base, pattern, false, retimed && request->set & times, err));
     request->item.recurring = *pattern;
     return 0;
 }

@@ -11,6 +11,7 @@
 #include "engine/audit/trail.h"
 #include "engine/batch.h"
 #include "engine/engine_state.h"
+#include "engine/namespaces/namespaces.h"
 #include "engine/plans/catalog_change.h"
 #include "engine/plans/categories.h"
 #include "engine/tasks/ended.h"
@@ -307,7 +308,7 @@ int run_check(struct batch *batch, const struct run_wish *wish, struct err *err)
     struct task_input *input = TRY_MEMORY(arena_alloc(&batch->arena, sizeof *input));
 
     TRY(make_input(batch, wish, &batch->arena, input, err));
-    return enqueue_check(batch, input, err);
+    return enqueue_check(batch, input, &batch->arena, err);
 }
 
 /* Everything that can refuse it comes before anything is written. */
@@ -322,7 +323,7 @@ int run_make(struct batch *batch, struct run_wish *wish, struct arena *arena, st
     bool waits_slot = false;
 
     TRY(make_input(batch, wish, arena, input, err));
-    TRY(enqueue_check(batch, input, err));
+    TRY(enqueue_check(batch, input, arena, err));
     if (wish->key == 0) {
         wish->key = verbs->task_key_next(batch->store);
         wish->id = uuid7_new_keyed(&batch->engine->ids, batch->now_us, wish->key);
@@ -352,6 +353,7 @@ int job_run_apply(struct batch *batch, struct request *base)
                             .correlation_id = request->correlation_id,
                             .traceparent = request->traceparent,
                             .tracestate = request->tracestate};
+    struct task_input probe = {0};
     struct batch_job *known;
     struct task *task;
     int active;
@@ -363,8 +365,12 @@ int job_run_apply(struct batch *batch, struct request *base)
     TRY(jobs_load(batch, &request->job_id, 1, false, err));
     TRY(runs_hold(batch, &request->job_id, 1, err));
     known = jobs_get(batch, &request->job_id);
-    if (!known || known->job->deleted_at_us != 0)
+    if (!known || known->job->deleted_at_us != 0 ||
+        namespace_hides(base, known->job->namespace_name))
         return catalog_no_such(err, "job", &request->job_id);
+    probe.spec.namespace_name = known->job->namespace_name;
+    probe.spec.payload = request->payload.data ? request->payload : known->job->payload;
+    TRY(namespace_admit(batch, &probe, 1, err));
     active = job_is_active(batch, known->job, err);
     if (active < 0)
         return active;

@@ -234,7 +234,7 @@ int control_apply(struct batch *batch, struct request *base)
     int64_t priority;
 
     TRY(batch_task(batch, &request->task_id, &task, err));
-    if (!task)
+    if (!task || namespace_hides(base, task->spec.namespace_name))
         return no_such_task(&request->task_id, err);
     if (request->if_version >= 0 && request->if_version != task->version)
         return err_set(err, request->if_match ? ERR_PRECONDITION : ERR_VERSION,

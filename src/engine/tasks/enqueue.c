@@ -6,11 +6,13 @@
 #include "base/json.h"
 #include "core/bounds.h"
 #include "core/plan/job.h"
+#include "core/queue_name.h"
 #include "engine/batch.h"
 #include "engine/engine_state.h"
 #include "engine/figures/spans.h"
 #include "engine/limits/limits.h"
 #include "engine/limits/windows.h"
+#include "engine/namespaces/namespaces.h"
 #include "engine/plans/categories.h"
 #include "engine/plans/runs.h"
 #include "engine/tasks/ended.h"
@@ -47,6 +49,8 @@ static int check_parents_of(struct plan *plan, struct task_input *input)
 
         if (!dependency->ref.data)
             TRY(batch_task(plan->batch, &dependency->task_id, &parent, plan->err));
+        if (parent && !str_eq(parent->spec.namespace_name, input->spec.namespace_name))
+            parent = NULL; /* as if there were none */
         if (dependency->ref.data || parent) {
             input->depends_on[kept++] = *dependency;
             continue;
@@ -75,7 +79,8 @@ static int take_category(struct plan *plan, struct task_input *input)
 {
     struct category_state *category;
 
-    TRY(categories_find(plan->batch, input->category, &category, plan->err));
+    TRY(categories_find(plan->batch, input->spec.namespace_name, input->category, &category,
+                        plan->err));
     if (!category)
         return err_set_field(plan->err, ERR_INVALID, "category",
                              "there is no category '" STR_FMT "'%s", STR_ARG(input->category),
@@ -101,7 +106,7 @@ static int check_queues(struct plan *plan)
             continue;
         if (map_put(&fresh, queue, plan) < 0)
             return err_no_memory(plan->err);
-        TRY(limits_queue_room(plan->batch, map_count(&fresh), plan->err));
+        TRY(limits_queue_room(plan->batch, queue, map_count(&fresh), plan->err));
     }
     return 0;
 }
@@ -111,7 +116,7 @@ static int check_rights(struct plan *plan, const struct task_input *input)
 {
     if (!input->maker || !uuid_is_nil(&input->spec.origin.job_id)) /* runs: make_input */
         return 0;
-    return principal_check_work(input->maker, input->spec.queue, input->spec.type,
+    return principal_check_work(input->maker, queue_name_plain(input->spec.queue), input->spec.type,
                                 input->category, plan->err);
 }
 
@@ -121,12 +126,14 @@ static int check_places(struct plan *plan)
         if (plan->inputs[i].category.data)
             TRY(take_category(plan, &plan->inputs[i]));
         TRY(check_rights(plan, &plan->inputs[i]));
+        TRY(queue_name_enter(plan->inputs[i].spec.namespace_name, &plan->inputs[i].spec.queue,
+                             plan->arena, plan->err));
         if (i > 0 && str_eq(plan->inputs[i].spec.queue, plan->inputs[i - 1].spec.queue))
             continue;
         if (!lives_here(plan->batch->engine, plan->inputs[i].spec.queue))
             return err_set_field(plan->err, ERR_INVALID, "queue", "the queue '" STR_FMT "' lives "
                                  "in another store; one step cannot be taken in two of them",
-                                 STR_ARG(plan->inputs[i].spec.queue));
+                                 STR_ARG(queue_name_plain(plan->inputs[i].spec.queue)));
     }
     return check_queues(plan);
 }
@@ -189,7 +196,7 @@ static struct task *make_task(struct plan *plan, struct task_input *input,
     if (!task)
         return NULL;
     task->spec = input->spec;
-    task->spec.namespace_name = batch->engine->config.namespace_name;
+    task->spec.namespace_name = queue_name_namespace(input->spec.queue);
     task->spec.created_at_us = batch->now_us;
     if (uuid_is_nil(&input->forked_from)) /* a fork is its original's maker's: it has its payload */
         task->spec.origin.principal = input->maker ? input->maker->key : STR_NONE;
@@ -225,6 +232,7 @@ static int admit_seal(struct plan *plan, struct task *task)
     const struct handler_rule *rule =
         settings_handler(plan->batch->engine->settings, task->spec.type);
 
+    task->spec.seal.encrypt |= namespace_encrypts(plan->batch, task->spec.namespace_name);
     return sealed_admit(plan->batch->store, task, rule, plan->arena, plan->err);
 }
 
@@ -523,9 +531,10 @@ static int add_task(struct plan *plan, uint32_t at)
     return end_unsatisfied(plan, task, to);
 }
 
-int enqueue_check(struct batch *batch, struct task_input *input, struct err *err)
+int enqueue_check(struct batch *batch, struct task_input *input, struct arena *arena,
+                  struct err *err)
 {
-    struct plan plan = {.batch = batch, .inputs = input, .count = 1, .err = err};
+    struct plan plan = {.batch = batch, .inputs = input, .count = 1, .arena = arena, .err = err};
 
     return check_places(&plan);
 }
@@ -563,8 +572,12 @@ int enqueue_tasks(struct batch *batch, struct task_input *inputs, uint32_t count
     struct plan plan = {batch, inputs,    count,   actor, parent, arena,
                         tasks, duplicate, differs, err,   {.status = STATUS_NONE}};
 
+    for (uint32_t i = 0; parent && i < count; i++)
+        inputs[i].spec.namespace_name = parent->spec.namespace_name;
     TRY(check_parents(&plan));
     TRY(check_places(&plan));
+    if (actor != ACTOR_LEADER)
+        TRY(namespace_admit(batch, inputs, count, err));
     TRY(name_workflow(&plan));
     for (uint32_t i = 0; i < count; i++) {
         duplicate[i] = differs[i] = false;
@@ -595,6 +608,10 @@ int enqueue_apply(struct batch *batch, struct request *base)
     struct enqueue_request *request = (struct enqueue_request *)base;
     struct arena *arena = request->base.arena;
 
+    for (uint32_t i = 0; i < request->count; i++)
+        request->inputs[i].spec.namespace_name =
+            base->caller ? base->caller->namespace_name
+                         : queue_name_namespace(request->inputs[i].spec.queue);
     request->tasks = arena_alloc_array(arena, request->count, sizeof *request->tasks);
     request->duplicate = arena_alloc_array(arena, request->count, sizeof *request->duplicate);
     request->differs = arena_alloc_array(arena, request->count, sizeof *request->differs);

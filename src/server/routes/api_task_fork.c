@@ -146,7 +146,7 @@ static int read_original(struct api_call *call, struct store_reader *reader,
     uint32_t count = 0;
 
     TRY(verbs->read_task(reader, &call->task_id, call->arena, &task, &call->err));
-    if (!task)
+    if (!task || call_hides(call, task->spec.namespace_name))
         return err_set(&call->err, ERR_NOT_FOUND, "there is no task with this id");
     if (task->row.locked)
         return err_set(&call->err, ERR_LOCKED, "the task is encrypted and cannot be opened here, "
