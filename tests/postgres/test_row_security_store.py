@@ -185,6 +185,29 @@ class Making(unittest.TestCase):
         self.db.perdura("verify")
 
 
+class Page(unittest.TestCase):
+    def test_d12_what_the_page_says_works_word_for_word(self):
+        page = pathlib.Path(__file__).resolve().parents[2].joinpath("docs/security.md").read_text(encoding="utf-8")
+        section = page.split("## SQL of your own\n")[1].split("\n## ")[0]
+        roles, shell, asks = re.findall(r"```(?:sql|sh)\n(.*?)```", section, re.S)
+        db = Database()
+        db.role = "authenticated_users"
+        db.perdura("migrate", "up")
+        db.sql(roles)
+        shell = shell.replace("postgres://owner@db.internal/perdura", db.url)
+        with tempfile.TemporaryDirectory() as folder:
+            pathlib.Path(folder, "perdura").symlink_to(harness.binary())
+            told = subprocess.run(["sh", "-c", f"PATH={folder}:$PATH; {shell}"], cwd=folder, text=True, capture_output=True,
+                                  check=False).stdout
+        self.assertIn("the role authenticated_users sees its own rows only", told)
+        for user in ("alice", "bob"):
+            db.task(user)
+        db.sql("UPDATE tasks SET status = 'pending'; UPDATE lanes SET type = 'report:old'")
+        seen = psql(db.admin.replace("perdura@", "reports@"), asks)
+        self.assertEqual(seen.count("report:old|pending"), 1)
+        self.assertEqual(db.sql("SELECT user_id, status FROM tasks ORDER BY user_id"), "alice|cancelled\nbob|pending\n")
+
+
 class Checking(unittest.TestCase):
     @classmethod
     def setUpClass(cls):
