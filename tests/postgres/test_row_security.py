@@ -40,7 +40,7 @@ def settings(user, namespace="default"):
 
 
 class World:
-    """A store with rows of alice, of bob, of nobody, and of alice in another namespace."""
+    """A store with rows of alice, of bob, without a user, and of alice in another namespace."""
 
     def __init__(self):
         self.cluster = Cluster(ClusterTest.postgres, 2, "--lease", "600s")

@@ -75,7 +75,7 @@ BEGIN
         RAISE EXCEPTION '% has too many rows of % to move them', other, part
             USING ERRCODE = 'PD003';
     ELSIF strays > 0 THEN
-        -- Whoever would change such a row waits, and then finds it in its new place.
+        -- A statement that would change such a row waits, and then finds it in its new place.
         EXECUTE format('LOCK TABLE %I IN ACCESS EXCLUSIVE MODE', other);
         EXECUTE format('WITH strays AS (DELETE FROM %I WHERE id >= $1 AND id < $2 RETURNING *)
             INSERT INTO %I SELECT * FROM strays', other, part) USING starts, ends;
@@ -224,7 +224,7 @@ BEGIN
 END $$;
 REVOKE EXECUTE ON FUNCTION perdura_share FROM PUBLIC;
 
--- What a policy for UPDATE would do, for the view tasks: a row of somebody else or of nobody stays as it is.
+-- What a policy for UPDATE would do, for the view tasks: a row of another user or without one stays as it is.
 CREATE FUNCTION perdura_allowed_by_hand() RETURNS trigger
 LANGUAGE plpgsql AS $$
 BEGIN
