@@ -3,14 +3,14 @@ and the functions that are there for them (B5, B6) with any search_path."""
 import json
 import unittest
 
-from cluster import ClusterTest, begin_module
+from cluster import CALM, ClusterTest, begin_module
 
 setUpModule = begin_module
 
 
 class ByHand(ClusterTest):
     def setUp(self):
-        cluster = self.cluster(1)
+        cluster = self.cluster(1, *CALM)
         self.node = cluster.nodes[0]
         self.sql = cluster.sql
         self.look = cluster.verify
