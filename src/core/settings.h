@@ -195,6 +195,7 @@ struct access_settings {
     struct str password_file; /* a file with the password of the store's database */
     const struct str *hosts;  /* names in Host that are accepted */
     uint32_t hosts_count;
+    struct str sql_role;      /* of the database, for SQL from outside; empty = none */
     bool required;            /* no request without a credential, on loopback either */
     struct jwt_settings jwt;
     const struct certificate_rule *certificates;

@@ -526,6 +526,8 @@ struct store_options {
     bool resumes;    /* with copies: fail with -ERR_NOT_FOUND if there is no copy to continue */
     bool serves;     /* its tasks will run: refuse a store that was moved elsewhere, ... */
     bool again;      /* ... unless this allows them to run here again */
+    struct str sql_role; /* PostgreSQL: the role for SQL from outside; absent = not known here */
+    bool shares;     /* give that role what it lacks */
     bool pooler;     /* PostgreSQL: a pooler may switch connections after each transaction */
     struct keyring *keyring; /* with serves: what is encrypted and opened with; NULL = no keys */
     const struct log *log;
@@ -534,6 +536,7 @@ struct store_options {
 /* The place without its password, for logs and messages. */
 void store_shown(struct str where, char *out, size_t cap);
 bool store_is_there(struct str where); /* or may be: only a file can be looked for */
+bool store_has_roles(struct str where); /* is it a database that knows roles? */
 bool store_wants_password(struct str where); /* true for a database whose place has none */
 
 /* For a program that owns its process, before it opens the first store: turns off the database

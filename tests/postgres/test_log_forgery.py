@@ -122,7 +122,7 @@ class LogForgeryPostgres(ForgeryCases, unittest.TestCase):
                 case.put(back.format(month))
                 case.apply()
         for change, back, told in (
-                ("ENABLE ROW LEVEL SECURITY", "DISABLE ROW LEVEL SECURITY", "(row security) was changed; set it back"),
+                ("DISABLE ROW LEVEL SECURITY", "ENABLE ROW LEVEL SECURITY", "(row security) was changed; set it back"),
                 ("ALTER status SET DEFAULT evil.look('')", "ALTER status DROP DEFAULT",
                  "default status of execution_rows_")):
             case.put(f"ALTER TABLE {month} {change}")
