@@ -386,6 +386,7 @@ class ThereAndBack(CopyTest):
         self.assertEqual(self.perdura("migrate", "up", "--store", here).returncode, 0)
         rows = {row["table"]: row["to_rows"] for row in self.copy(here, there)["tables"]}
         self.assertEqual(rows.pop("job_categories"), 7)  # those every store begins with
+        self.assertEqual(rows.pop("namespaces"), 1)  # default
         self.assertEqual(rows.pop("store_info"), 1)  # since when logs are chained
         self.assertEqual(set(rows.values()), {0})
         node = self.serve(there)
