@@ -37,7 +37,7 @@ PLACEHOLDERS = (
     (r"127\.0\.0\.1:\d+", "ADDRESS"),
     # A server that was killed in the middle of a step: which one it was depends on the machine.
     (r"after step ([1-9]|10)$", "after step N"),
-    (r"\b\d+ %,", "N %,"),
+    (r"\b\d+ %(?=,|$)", "N %"),
     (r"^progress +\d+%", "progress N%"),
     (r'"seq":\d+,"name":"step-\d+","progress":\d+', '"seq":N,"name":"step-N","progress":N'),
     (r"^ +[12] step ", "1 step "),
