@@ -165,7 +165,8 @@ static int note(struct batch *batch, const struct task *task, struct err *err)
         return 0;
     TRY_MEMORY(BATCH_GROW(batch, batch->notes));
     batch->notes.items[batch->notes.count++] = (struct task_note){
-        task->id, task->status, task->spec.queue, task->spec.type, task->progress, task->version};
+        task->id, task->status, task->spec.queue, task->spec.type, task->progress, task->version,
+        task->spec.user_id};
     return 0;
 }
 

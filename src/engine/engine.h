@@ -489,6 +489,7 @@ struct task_note {
     struct str type;
     int64_t progress;
     int64_t version;
+    struct str user_id;
 };
 
 struct engine_config {

@@ -9,6 +9,7 @@
 #include "core/bounds.h"
 #include "core/render.h"
 #include "server/body.h"
+#include "server/door/even.h"
 #include "server/door/tokens.h"
 
 #include <endian.h>
@@ -106,6 +107,8 @@ void call_fail(struct api_call *call)
     int status = err_http_status(call->err.code);
     char wait[24];
 
+    if (even_holds(call->server->door->even, call))
+        return;
     if (status == 401 || status == 403)
         refusals_note(call->server->door->refusals, call);
     buf_deinit(&call->out);

@@ -8,6 +8,7 @@
 #include "core/plan/catalog_fields.h"
 #include "core/plan/catalog_parse.h"
 #include "core/plan/job.h"
+#include "engine/access/rights.h"
 #include "engine/audit/trail.h"
 #include "engine/batch.h"
 #include "engine/engine_state.h"
@@ -29,14 +30,22 @@ int catalog_no_such(struct err *err, const char *what, const struct uuid *id)
     return err_set(err, ERR_NOT_FOUND, "there is no %s %s", what, text);
 }
 
-int catalog_job(struct batch *batch, const struct uuid *id, struct batch_job **found,
-                struct err *err)
+static int find_job(struct batch *batch, const struct request *request, const struct uuid *id,
+                    struct batch_job **found, struct err *err)
 {
     TRY(jobs_load(batch, id, 1, true, err));
     *found = jobs_get(batch, id);
-    if (!*found || (*found)->job->deleted_at_us != 0)
+    if (!*found || (*found)->job->deleted_at_us != 0 ||
+        rights_hide(request, (*found)->job->created_by))
         return catalog_no_such(err, "job", id);
     return 0;
+}
+
+int catalog_job(struct batch *batch, const struct request *request, const struct uuid *id,
+                struct batch_job **found, struct err *err)
+{
+    TRY(find_job(batch, request, id, found, err));
+    return rights_change(request, (*found)->job->created_by, "this job", err);
 }
 
 static const struct catalog_verbs *verbs_of(const struct batch *batch)
@@ -214,7 +223,7 @@ static int update_job(struct batch *batch, struct catalog_request *request)
     int was_active, is_active;
 
     TRY(batch_settle(batch, err));
-    TRY(catalog_job(batch, &request->id, &known, err));
+    TRY(catalog_job(batch, &request->base, &request->id, &known, err));
     TRY(jobs_flush(batch, err));
     TRY(verbs_of(batch)->jobs_load(batch->store, &request->id, 1, false, request->base.arena, &job,
                                    err));
@@ -243,7 +252,7 @@ static int delete_job(struct batch *batch, struct catalog_request *request)
     struct batch_job *known;
 
     TRY(batch_settle(batch, err));
-    TRY(catalog_job(batch, &request->id, &known, err));
+    TRY(catalog_job(batch, &request->base, &request->id, &known, err));
     TRY(jobs_flush(batch, err));
     FAULT_POINT("catalog.delete");
     TRY(verbs_of(batch)->job_delete(batch->store, &request->id, batch->now_us, err));
@@ -297,8 +306,8 @@ static int create_dependency(struct batch *batch, struct catalog_request *reques
     dependency->namespace_name = batch->engine->config.namespace_name;
     dependency->created_at_us = batch->now_us;
     TRY(job_dependency_read(dependency, err));
-    TRY(catalog_job(batch, &dependency->job_id, &job, err));
-    if (catalog_job(batch, &dependency->depends_on_job_id, &other, err) < 0) {
+    TRY(catalog_job(batch, &request->base, &dependency->job_id, &job, err));
+    if (find_job(batch, &request->base, &dependency->depends_on_job_id, &other, err) < 0) {
         if (err->code == ERR_NOT_FOUND)
             err_set_field(err, ERR_INVALID, "depends_on_job_id", "there is no such job");
         return -(int)err->code;
@@ -349,7 +358,7 @@ static int update_dependency(struct batch *batch, struct catalog_request *reques
     if (request->set & DEPENDENCY_FIELD_CONFIG)
         changed.config = given->config;
     TRY(job_dependency_read(&changed, err));
-    TRY(catalog_job(batch, &changed.job_id, &job, err));
+    TRY(catalog_job(batch, &request->base, &changed.job_id, &job, err));
     TRY(triggers_check(batch, &changed, job->job, err));
     TRY(verbs_of(batch)->dependency_put(batch->store, &changed, err));
     request->item.dependency = changed;
@@ -360,15 +369,40 @@ static int delete_dependency(struct batch *batch, struct catalog_request *reques
 {
     const struct job_dependency *edge = find_edge(batch, &request->id);
     struct err *err = &request->base.err;
+    struct batch_job *job;
 
     if (!edge)
         return catalog_no_such(err, "dependency", &request->id);
+    TRY(catalog_job(batch, &request->base, &edge->job_id, &job, err));
     FAULT_POINT("catalog.delete");
     TRY(verbs_of(batch)->dependency_delete(batch->store, &edge->id, err));
     return let_waiting_go(batch, edge, err);
 }
 
 /* ---- all of them ---- */
+
+/* A job belongs to the user in created_by, what is planned for it to the user of its job, and a
+ * category to nobody. */
+static int take_owner(struct catalog_request *request)
+{
+    const struct caller *caller = request->base.caller;
+    struct str *owner = &request->item.job.created_by;
+    struct err *err = &request->base.err;
+
+    if (!caller || !caller->principal->user_id.data)
+        return 0;
+    if (request->kind == CATALOG_CATEGORY)
+        return principal_refuse_ownerless(caller->principal, "a category", err);
+    if (request->kind != CATALOG_JOB || request->op == CATALOG_DELETE)
+        return 0;
+    if (request->op == CATALOG_UPDATE && (request->set & JOB_FIELD_CREATED_BY) && !owner->data)
+        return err_set_field(err, ERR_FORBIDDEN, "created_by", "this credential cannot give up a "
+                             "job of its user");
+    TRY(principal_check_user(caller->principal, "created_by", *owner, err));
+    if (request->op == CATALOG_CREATE)
+        *owner = caller->principal->user_id;
+    return 0;
+}
 
 static int apply(struct batch *batch, struct catalog_request *request)
 {
@@ -449,6 +483,7 @@ static int apply_told(struct batch *batch, struct catalog_request *request)
 
     if (!request->base.caller)
         return apply(batch, request);
+    TRY(take_owner(request));
     if (request->op != CATALOG_CREATE)
         TRY(load_before(batch, request, &before, err));
     if (before && request->op == CATALOG_DELETE)

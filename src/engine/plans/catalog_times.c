@@ -89,7 +89,7 @@ static int create_schedule(struct batch *batch, struct catalog_request *request)
     schedule->namespace_name = batch->engine->config.namespace_name;
     schedule->created_at_us = schedule->updated_at_us = batch->wall_us; /* what it is planned by */
     schedule->last_fire_at_us = 0;
-    if (catalog_job(batch, &schedule->job_id, &job, err) < 0) {
+    if (catalog_job(batch, &request->base, &schedule->job_id, &job, err) < 0) {
         if (err->code == ERR_NOT_FOUND)
             err_set_field(err, ERR_INVALID, "job_id", "there is no such job");
         return -(int)err->code;
@@ -118,7 +118,10 @@ static int load_schedule(struct batch *batch, struct catalog_request *request,
         return catalog_no_such(err, "schedule", &request->id);
     TRY_MEMORY(!request->base.arena->failed);
     TRY(batch_settle(batch, err));
-    return catalog_job(batch, &(*schedule)->job_id, job, err);
+    if (catalog_job(batch, &request->base, &(*schedule)->job_id, job, err) == 0)
+        return 0;
+    return err->code == ERR_NOT_FOUND ? catalog_no_such(err, "schedule", &request->id)
+                                      : -(int)err->code;
 }
 
 static int update_schedule(struct batch *batch, struct catalog_request *request)
@@ -197,13 +200,13 @@ static int plan_generation(struct batch *batch, struct recurring *pattern, struc
     return 0;
 }
 
-static int put_pattern(struct batch *batch, struct recurring *pattern, bool is_new, bool plan,
-                       struct err *err)
+static int put_pattern(struct batch *batch, const struct request *request,
+                       struct recurring *pattern, bool is_new, bool plan, struct err *err)
 {
     struct batch_job *job;
 
     TRY(recurring_check(pattern, err));
-    if (catalog_job(batch, &pattern->template_job_id, &job, err) < 0) {
+    if (catalog_job(batch, request, &pattern->template_job_id, &job, err) < 0) {
         if (err->code == ERR_NOT_FOUND)
             err_set_field(err, ERR_INVALID, "template_job_id", "there is no such job");
         return -(int)err->code;
@@ -226,19 +229,25 @@ static int create_pattern(struct batch *batch, struct catalog_request *request)
     pattern->namespace_name = batch->engine->config.namespace_name;
     pattern->created_at_us = batch->wall_us;
     pattern->last_generated_us = 0;
-    return put_pattern(batch, pattern, true, true, &request->base.err);
+    return put_pattern(batch, &request->base, pattern, true, true, &request->base.err);
 }
 
 static int load_pattern(struct batch *batch, struct catalog_request *request,
                         struct recurring **pattern)
 {
     struct err *err = &request->base.err;
+    struct batch_job *job;
 
     TRY(verbs_of(batch)->recurring_load(batch->store, &request->id, 1, request->base.arena, pattern,
                                         err));
     if (!*pattern)
         return catalog_no_such(err, "recurring pattern", &request->id);
-    return request->base.arena->failed ? err_no_memory(err) : 0;
+    TRY_MEMORY(!request->base.arena->failed);
+    TRY(batch_settle(batch, err));
+    if (catalog_job(batch, &request->base, &(*pattern)->template_job_id, &job, err) == 0)
+        return 0;
+    return err->code == ERR_NOT_FOUND ? catalog_no_such(err, "recurring pattern", &request->id)
+                                      : -(int)err->code;
 }
 
 static int update_pattern(struct batch *batch, struct catalog_request *request)
@@ -254,7 +263,7 @@ static int update_pattern(struct batch *batch, struct catalog_request *request)
     was = *pattern;
     recurring_take(pattern, &request->item.recurring, request->set);
     retimed = pattern->error.data || !recurring_same_times(pattern, &was);
-    TRY(put_pattern(batch, pattern, false, retimed && request->set & times, err));
+    TRY(put_pattern(batch, &request->base, pattern, false, retimed && request->set & times, err));
     request->item.recurring = *pattern;
     return 0;
 }

@@ -8,6 +8,7 @@
 #include "base/json.h"
 #include "core/bounds.h"
 #include "core/plan/job.h"
+#include "engine/access/rights.h"
 #include "engine/audit/trail.h"
 #include "engine/batch.h"
 #include "engine/engine_state.h"
@@ -296,6 +297,7 @@ static int make_input(struct batch *batch, const struct run_wish *wish, struct a
     input->spec.trace.parent = wish->traceparent;
     input->spec.trace.state = wish->tracestate;
     input->maker = wish->maker;
+    input->spec.user_id = arena_str(arena, wish->job->created_by);
     if (wish->maker)
         TRY(principal_check_work(wish->maker, input->spec.queue, input->spec.type,
                                  category->row.name, err));
@@ -363,8 +365,9 @@ int job_run_apply(struct batch *batch, struct request *base)
     TRY(jobs_load(batch, &request->job_id, 1, false, err));
     TRY(runs_hold(batch, &request->job_id, 1, err));
     known = jobs_get(batch, &request->job_id);
-    if (!known || known->job->deleted_at_us != 0)
+    if (!known || known->job->deleted_at_us != 0 || rights_hide(base, known->job->created_by))
         return catalog_no_such(err, "job", &request->job_id);
+    TRY(rights_change(base, known->job->created_by, "this job", err));
     active = job_is_active(batch, known->job, err);
     if (active < 0)
         return active;

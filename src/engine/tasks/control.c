@@ -2,6 +2,7 @@
 #include "engine/tasks/control.h"
 
 #include "base/fault.h"
+#include "engine/access/rights.h"
 #include "engine/audit/trail.h"
 #include "engine/batch.h"
 #include "engine/engine_state.h"
@@ -234,8 +235,9 @@ int control_apply(struct batch *batch, struct request *base)
     int64_t priority;
 
     TRY(batch_task(batch, &request->task_id, &task, err));
-    if (!task)
+    if (!task || rights_hide(base, task->spec.user_id))
         return no_such_task(&request->task_id, err);
+    TRY(rights_change(base, task->spec.user_id, "this task", err));
     if (request->if_version >= 0 && request->if_version != task->version)
         return err_set(err, request->if_match ? ERR_PRECONDITION : ERR_VERSION,
                        "the task is at version %lld, not %lld; read it again",

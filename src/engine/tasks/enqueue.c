@@ -47,6 +47,9 @@ static int check_parents_of(struct plan *plan, struct task_input *input)
 
         if (!dependency->ref.data)
             TRY(batch_task(plan->batch, &dependency->task_id, &parent, plan->err));
+        if (parent && input->maker &&
+            principal_row(input->maker, parent->spec.user_id, false) == ROW_HIDDEN)
+            parent = NULL; /* as if there were none */
         if (dependency->ref.data || parent) {
             input->depends_on[kept++] = *dependency;
             continue;
@@ -106,9 +109,24 @@ static int check_queues(struct plan *plan)
     return 0;
 }
 
-/* What the credential of its maker is limited to. */
-static int check_rights(struct plan *plan, const struct task_input *input)
+/* What one user's credential makes is that user's; a child is its parent's user's. */
+static int take_user(struct plan *plan, struct task_input *input)
 {
+    const struct principal *maker = input->maker;
+
+    if (!input->spec.user_id.data && plan->parent)
+        input->spec.user_id = plan->parent->spec.user_id;
+    if (!maker || !maker->user_id.data)
+        return 0;
+    TRY(principal_check_user(maker, "user_id", input->spec.user_id, plan->err));
+    input->spec.user_id = maker->user_id;
+    return 0;
+}
+
+/* What the credential of its maker is limited to. */
+static int check_rights(struct plan *plan, struct task_input *input)
+{
+    TRY(take_user(plan, input));
     if (!input->maker || !uuid_is_nil(&input->spec.origin.job_id)) /* runs: make_input */
         return 0;
     return principal_check_work(input->maker, input->spec.queue, input->spec.type,
@@ -283,6 +301,11 @@ static int reserve(struct plan *plan, uint32_t at)
     if (find_owner(plan, &unique, at, &owner) < 0 || !owner)
         return -(int)plan->err->code;
     plan->duplicate[at] = true;
+    if (plan->inputs[at].maker &&
+        principal_row(plan->inputs[at].maker, owner->spec.user_id, false) == ROW_HIDDEN)
+        return err_set_field(plan->err, ERR_CONFLICT, by_key ? "idempotency_key" : "hash_input",
+                             "there is already a task with this %s; choose another one",
+                             by_key ? "idempotency_key" : "input");
     plan->differs[at] = !same_payload(owner->spec.payload, task->spec.payload);
     plan->tasks[at] = owner;
     return 0;
@@ -572,8 +595,7 @@ int enqueue_tasks(struct batch *batch, struct task_input *inputs, uint32_t count
         TRY(admit_seal(&plan, tasks[i]));
     }
     for (uint32_t i = 0; i < count; i++) {
-        TRY(reserve(&plan, i));
-        if (reserve_external(&plan, i) < 0)
+        if (reserve(&plan, i) < 0 || reserve_external(&plan, i) < 0)
             return err->code == ERR_CONFLICT ? give_back(&plan, i + 1) : -(int)err->code;
     }
     if (merge_all_parents(&plan) < 0)

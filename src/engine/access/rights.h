@@ -1,0 +1,14 @@
+/* What a request may do with a row of a user (core/access/principal.h): one of another user is as
+ * if it were not there, one of nobody may be read. Any thread of the engine. */
+#ifndef ENGINE_ACCESS_RIGHTS_H
+#define ENGINE_ACCESS_RIGHTS_H
+
+#include "engine/engine.h"
+
+/* Another user's: the answer is that of a row that is not there. */
+bool rights_hide(const struct request *request, struct str owner);
+/* For what is not hidden: ERR_FORBIDDEN where it may not be changed. what: "this task". */
+int rights_change(const struct request *request, struct str owner, const char *what,
+                  struct err *err);
+
+#endif
