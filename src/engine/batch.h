@@ -104,6 +104,7 @@ struct batch {
     int64_t wall_us;
     int64_t committed_us;           /* boot time after the commit */
     const struct request *list;     /* what it decides */
+    struct str asker;               /* of the request under way, as events name it; or absent */
     struct map tasks;               /* by id: struct task */
     BATCH_LIST(struct task *) owed; /* dirty and fresh tasks */
     BATCH_LIST(struct task_event) events;

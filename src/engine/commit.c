@@ -4,6 +4,7 @@
 
 #include "base/fault.h"
 #include "core/bounds.h"
+#include "engine/access/makers.h"
 #include "engine/access/token_changes.h"
 #include "engine/audit/trail.h"
 #include "engine/batch.h"
@@ -97,11 +98,13 @@ static int apply_all(struct batch *batch, struct request *list, bool claims, str
     for (struct request *request = list; request; request = request->next) {
         if ((request->kind == REQUEST_CLAIM) != claims || request->waiting)
             continue;
+        batch->asker = request->caller ? request->caller->principal->key : STR_NONE;
         if (apply(batch, request) < 0 && is_failure(request->err.code)) {
             *err = request->err;
             return -(int)err->code;
         }
     }
+    batch->asker = STR_NONE;
     return 0;
 }
 
@@ -332,7 +335,7 @@ static void fatal(struct engine *engine, struct request *list, const struct err 
 /* What memory knew of the failed batch may be wrong: reads it again. */
 int engine_reload(struct engine *engine, struct err *err)
 {
-    int rc = limits_load(engine, err);
+    int rc = makers_load(engine, err) < 0 ? -(int)err->code : limits_load(engine, err);
 
     for (struct request *at = engine->waiting.claims_first; at; at = at->next_waiting)
         ((struct claim_request *)at)->claimed_count = 0;

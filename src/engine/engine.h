@@ -492,12 +492,16 @@ struct task_note {
     struct str user_id;
 };
 
+struct makers; /* engine/access/makers.h */
+
 struct engine_config {
     const struct settings *settings;
     struct zones *zones; /* of schedules; NULL = nothing is planned here */
     const struct log *log;
     struct str namespace_name;
     struct str anchor; /* file that gets the records about logs; absent = none */
+    struct makers *makers; /* of an engine that has the tokens; NULL = its own */
+    bool makers_elsewhere; /* its store has no tokens: another engine fills them in */
     void (*on_notes)(void *ctx, const struct task_note *notes, uint32_t count); /* may be NULL */
     /* Spans that were committed, when they are exported (settings.tracing_otlp); may be NULL. */
     void (*on_spans)(void *ctx, const struct span *spans, uint32_t count);

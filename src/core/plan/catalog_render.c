@@ -139,6 +139,7 @@ void render_job(struct buf *out, const struct job *job, const struct job_extra *
     render_text(out, "callback_url", job->callback_url);
     render_bool(out, "is_active", job->is_active);
     render_text(out, "created_by", job->created_by);
+    render_text(out, "created_by_principal", job->principal);
     render_time(out, "created_at", job->created_at_us);
     render_time(out, "updated_at", job->updated_at_us);
     render_time(out, "deleted_at", job->deleted_at_us);
@@ -175,6 +176,7 @@ void render_schedule(struct buf *out, const struct schedule *schedule)
     render_time(out, "next_fire_at", schedule->next_fire_at_us);
     render_time(out, "last_fire_at", schedule->last_fire_at_us);
     render_text(out, "error", schedule->error);
+    render_text(out, "created_by_principal", schedule->principal);
     render_time(out, "created_at", schedule->created_at_us);
     render_time(out, "updated_at", schedule->updated_at_us);
     buf_byte(out, '}');
@@ -194,6 +196,7 @@ void render_recurring(struct buf *out, const struct recurring *recurring)
     render_time(out, "next_generation", recurring->next_generation_us);
     render_bool(out, "is_active", recurring->is_active);
     render_text(out, "error", recurring->error);
+    render_text(out, "created_by_principal", recurring->principal);
     render_time(out, "created_at", recurring->created_at_us);
     render_time(out, "updated_at", recurring->updated_at_us);
     buf_byte(out, '}');

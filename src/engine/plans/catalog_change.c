@@ -48,6 +48,11 @@ int catalog_job(struct batch *batch, const struct request *request, const struct
     return rights_change(request, (*found)->job->created_by, "this job", err);
 }
 
+struct str catalog_maker(const struct request *request)
+{
+    return request->caller ? request->caller->principal->key : STR_NONE;
+}
+
 static const struct catalog_verbs *verbs_of(const struct batch *batch)
 {
     return batch->store->verbs->catalog;
@@ -164,7 +169,8 @@ static int find_category(struct batch *batch, const struct catalog_request *requ
 }
 
 /* As a whole, and whether its runs could be made. */
-static int check_job(struct batch *batch, const struct job *job, struct err *err)
+static int check_job(struct batch *batch, const struct request *request, const struct job *job,
+                     struct err *err)
 {
     struct task_input *input = TRY_MEMORY(arena_alloc(&batch->arena, sizeof *input));
     struct category_state *category;
@@ -177,14 +183,25 @@ static int check_job(struct batch *batch, const struct job *job, struct err *err
         return err_set_field(err, ERR_INVALID, "queue", "the queue '" STR_FMT "' lives in another "
                              "store than the jobs; choose one of the main store",
                              STR_ARG(input->spec.queue));
-    return 0;
+    if (!request->caller)
+        return 0;
+    return principal_check_work(request->caller->principal, input->spec.queue, input->spec.type,
+                                category->row.name, err);
+}
+
+/* Who lets a job be fired may use what it uses. */
+int catalog_check_work(struct batch *batch, const struct request *request,
+                       const struct batch_job *known, struct err *err)
+{
+    return check_job(batch, request, known->job, err);
 }
 
 static int put_job(struct batch *batch, const struct catalog_request *request, struct job *job,
                    struct err *err)
 {
     TRY(find_category(batch, request, job, err));
-    TRY(check_job(batch, job, err));
+    TRY(check_job(batch, &request->base, job, err));
+    job->principal = catalog_maker(&request->base);
     job->updated_at_us = batch->now_us;
     FAULT_POINT("catalog.put");
     return verbs_of(batch)->job_put(batch->store, job, err);
@@ -312,6 +329,7 @@ static int create_dependency(struct batch *batch, struct catalog_request *reques
             err_set_field(err, ERR_INVALID, "depends_on_job_id", "there is no such job");
         return -(int)err->code;
     }
+    TRY(catalog_check_work(batch, &request->base, job, err));
     TRY(check_cycle(batch, dependency, err));
     TRY(triggers_check(batch, dependency, job->job, err));
     FAULT_POINT("catalog.put");

@@ -95,6 +95,8 @@ static int create_schedule(struct batch *batch, struct catalog_request *request)
         return -(int)err->code;
     }
     TRY(check_schedule(batch, schedule, err));
+    TRY(catalog_check_work(batch, &request->base, job, err));
+    schedule->principal = catalog_maker(&request->base);
     if (schedule->ends_at_us && schedule->ends_at_us < batch->wall_us)
         return err_set_field(err, ERR_INVALID, "ends_at",
                              "\"ends_at\" lies in the past: nothing would ever fire");
@@ -142,6 +144,8 @@ static int update_schedule(struct batch *batch, struct catalog_request *request)
                              "new one");
     schedule->updated_at_us = batch->wall_us;
     TRY(check_schedule(batch, schedule, err));
+    TRY(catalog_check_work(batch, &request->base, job, err));
+    schedule->principal = catalog_maker(&request->base);
     if (retimed && request->set & SCHEDULE_FIELDS_OF_TIME)
         TRY(plan_next_fire(batch, schedule, is_new, err));
     FAULT_POINT("catalog.put");
@@ -211,6 +215,8 @@ static int put_pattern(struct batch *batch, const struct request *request,
             err_set_field(err, ERR_INVALID, "template_job_id", "there is no such job");
         return -(int)err->code;
     }
+    TRY(catalog_check_work(batch, request, job, err));
+    pattern->principal = catalog_maker(request);
     pattern->updated_at_us = batch->wall_us;
     if (plan)
         TRY(plan_generation(batch, pattern, err));

@@ -21,6 +21,8 @@ struct planned {
     bool once;
 };
 
+/* Who made it (struct principal.key). */
+struct str planned_maker(const struct planned *planned);
 /* Those that are due, earliest first, in the batch's arena; *next_us: the earliest other one. */
 int planned_due(struct batch *batch, enum plan_kind kind, uint32_t limit, struct planned **planned,
                 uint32_t *count, int64_t *next_us, struct err *err);

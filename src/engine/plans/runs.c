@@ -8,6 +8,7 @@
 #include "base/json.h"
 #include "core/bounds.h"
 #include "core/plan/job.h"
+#include "engine/access/makers.h"
 #include "engine/access/rights.h"
 #include "engine/audit/trail.h"
 #include "engine/batch.h"
@@ -277,6 +278,16 @@ static int note_run(struct batch *batch, const struct run_wish *wish, bool waits
     return 0;
 }
 
+/* A plan runs with the rights of who made it: of the job, and of what fires it. */
+static int check_makers(struct batch *batch, const struct run_wish *wish,
+                        struct task_input *input, struct str category, struct err *err)
+{
+    TRY(makers_check(batch->engine, wish->job->principal, input, category, err));
+    TRY(makers_check(batch->engine, wish->planner, input, category, err));
+    input->spec.origin.principal = arena_str(&batch->arena, wish->job->principal);
+    return 0;
+}
+
 static int make_input(struct batch *batch, const struct run_wish *wish, struct arena *arena,
                       struct task_input *input, struct err *err)
 {
@@ -301,6 +312,8 @@ static int make_input(struct batch *batch, const struct run_wish *wish, struct a
     if (wish->maker)
         TRY(principal_check_work(wish->maker, input->spec.queue, input->spec.type,
                                  category->row.name, err));
+    else
+        TRY(check_makers(batch, wish, input, category->row.name, err));
     return input->spec.queue.data ? 0 : err_no_memory(err);
 }
 

@@ -2,6 +2,7 @@
 #include "engine/tasks/control.h"
 
 #include "base/fault.h"
+#include "engine/access/makers.h"
 #include "engine/access/rights.h"
 #include "engine/audit/trail.h"
 #include "engine/batch.h"
@@ -60,6 +61,7 @@ static int retry(struct batch *batch, struct task *task, struct control_request 
                                                        "again in a moment");
     if (!request->ignore_dependencies)
         TRY(unsatisfied_check_retry(batch, task, &open, err));
+    TRY(makers_vouch(batch, &request->base, task, err));
     TRY(reopen_take_key(batch, task, err));
     TRY(reopen_end(batch, task, err));
     task_let_go(task);
@@ -114,6 +116,7 @@ static int resume(struct batch *batch, struct task *task, struct control_request
     }
     if (task->status != STATUS_PAUSED)
         return refuse_transition(err, task, "resumed", "; only a paused one can");
+    TRY(makers_vouch(batch, &request->base, task, err));
     TRY(batch_waiting_status(batch, task, &to, &state, err));
     if (task->waits.unsatisfied && outcome_unsatisfied(task->spec.on_unsatisfied) != STATUS_PENDING)
         to = STATUS_BLOCKED; /* a dependency failed while it was paused: decided below */
@@ -152,6 +155,8 @@ static int recover(struct batch *batch, struct task *task, struct control_reques
     if (request->method != RECOVERY_VALIDATE_ONLY && !silent &&
         !status_allows(task->status, STATUS_RECOVERING, MOVE_RECOVER))
         return refuse_transition(err, task, "recovered", "; only an orphaned or partial one can");
+    if (request->method != RECOVERY_VALIDATE_ONLY)
+        TRY(makers_vouch(batch, &request->base, task, err));
     return recovery_now(batch, task, request);
 }
 

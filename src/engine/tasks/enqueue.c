@@ -6,6 +6,7 @@
 #include "base/json.h"
 #include "core/bounds.h"
 #include "core/plan/job.h"
+#include "engine/access/makers.h"
 #include "engine/batch.h"
 #include "engine/engine_state.h"
 #include "engine/figures/spans.h"
@@ -127,6 +128,8 @@ static int take_user(struct plan *plan, struct task_input *input)
 static int check_rights(struct plan *plan, struct task_input *input)
 {
     TRY(take_user(plan, input));
+    if (plan->parent)
+        TRY(makers_check_child(plan->batch->engine, plan->parent, input, plan->err));
     if (!input->maker || !uuid_is_nil(&input->spec.origin.job_id)) /* runs: make_input */
         return 0;
     return principal_check_work(input->maker, input->spec.queue, input->spec.type,
@@ -197,6 +200,14 @@ void inherit_trace(const struct batch *batch, const struct task *parent, struct 
     spec->trace.state = spec->trace.parent.data ? parent->spec.trace.state : STR_NONE;
 }
 
+/* A child is made by whoever made its parent; a run names its job's maker itself. */
+static struct str maker_of(const struct plan *plan, const struct task_input *input)
+{
+    if (plan->parent)
+        return plan->parent->spec.origin.principal;
+    return input->maker ? input->maker->key : input->spec.origin.principal;
+}
+
 /* A run's task got its id before. */
 static struct task *make_task(struct plan *plan, struct task_input *input,
                               const struct run_wish *wish)
@@ -210,7 +221,7 @@ static struct task *make_task(struct plan *plan, struct task_input *input,
     task->spec.namespace_name = batch->engine->config.namespace_name;
     task->spec.created_at_us = batch->now_us;
     if (uuid_is_nil(&input->forked_from)) /* a fork is its original's maker's: it has its payload */
-        task->spec.origin.principal = input->maker ? input->maker->key : STR_NONE;
+        task->spec.origin.principal = maker_of(plan, input);
     if (plan->parent) {
         task->spec.origin.parent_id = plan->parent->id;
         if (!task->spec.correlation_id.data)
