@@ -196,6 +196,7 @@ struct access_settings {
     const struct str *hosts;  /* names in Host that are accepted */
     uint32_t hosts_count;
     bool required;            /* no request without a credential, on loopback either */
+    struct rate_rule user_tasks; /* enqueued per user; count 0 = no limit */
     struct str revoked_tasks; /* of a token that was revoked: "hold", "run", "cancel" */
     struct jwt_settings jwt;
     const struct certificate_rule *certificates;

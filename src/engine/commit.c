@@ -192,6 +192,7 @@ static int transact(struct engine *engine, struct request *list, bool timers, st
     TRY(refresh(engine, err));
     TRY(decide(batch, list, timers, err));
     TRY(limits_save(batch, err));
+    TRY(user_limits_save(batch, err));
     TRY(trail_write(batch, err));
     TRY(log_heads_write(batch, timers, err));
     pass_points("before", list);
@@ -339,6 +340,7 @@ int engine_reload(struct engine *engine, struct err *err)
 
     for (struct request *at = engine->waiting.claims_first; at; at = at->next_waiting)
         ((struct claim_request *)at)->claimed_count = 0;
+    user_limits_forget(engine);
     engine->limits.unpark_some = true;
     engine->leases.sweep_after = 0;
     catalog_forget(engine);

@@ -241,6 +241,7 @@ void engine_free(struct engine *engine)
     if (engine->history.reader)
         engine->store->verbs->reader_close(engine->history.reader);
     limits_deinit(engine);
+    user_limits_forget(engine);
     workers_deinit(engine);
     catalog_deinit(engine);
     sweep_forget_lost(engine);

@@ -65,6 +65,7 @@ struct request {
     void *ctx;           /* the submitter's */
     const struct caller *caller; /* who asks, with which rights; NULL = the program itself */
     struct err err;      /* code ERR_NONE: it was done and is durable */
+    int64_t retry_after_s; /* out: of ERR_RATE, when it may be tried again; 0 = not known */
     /* the queue's own: */
     int64_t came_us; /* boot time; enqueues only */
     int64_t deadline_us;

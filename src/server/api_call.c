@@ -166,6 +166,8 @@ static void resume(struct loop_item *item)
     struct api_call *call = call_of_item(item);
 
     call->err = call->submitted->err;
+    if (call->submitted->retry_after_s)
+        call->credential.retry_after_s = call->submitted->retry_after_s;
     if (call->err.code != ERR_NONE)
         call_fail(call);
     else

@@ -1,6 +1,7 @@
 """Rights are checked again before execution (003 §5.1, D12): what a token made is not handed out after its revocation,
 plans fire with the rights of who made them, children reach no further than their parents' makers. Each test has a
 server of its own."""
+import os
 import threading
 import unittest
 
@@ -193,7 +194,7 @@ class Children(RevokedTest):
     def test_a_fork_is_its_makers_and_is_held_with_it(self):
         made = self.shop()
         task = self.as_token(made["token"], 201, "POST", "/v1/tasks", {"type": "t"})
-        fork = self.root(201, "POST", f"/v1/tasks/{task['id']}:fork", {})
+        fork = self.root(200, "POST", f"/v1/tasks/{task['id']}:fork", {})
         self.assertEqual(fork["created_by_principal"], f"token:{made['id']}")
         self.revoke(made)
         self.worker()
@@ -211,6 +212,75 @@ class Settings(RevokedTest):
             self.worker(word, word)
             self.assertEqual([item["id"] for item in self.take(word)], [task["id"]] if word == "run" else [])
             self.assertEqual(self.shown(task)["status"], status)
+
+
+class Callbacks(RevokedTest):
+    SELF = "http://127.0.0.1:9/done"
+
+    def test_without_a_list_only_who_may_do_everything_has_the_server_call_itself(self):
+        self.root(201, "POST", "/v1/tasks", {"type": "t", "callback_url": self.SELF})
+        job = self.root(201, "POST", "/v1/jobs", {"name": "j", "task_type": "t"})
+        for made in (self.shop(), self.make("admin", user_id="ada", namespace="*"), self.make("admin", namespace="default")):
+            for method, path, body in (
+                    ("POST", "/v1/tasks", {"type": "t"}), ("POST", "/v1/jobs", {"name": "k", "task_type": "t"}),
+                    ("POST", "/v1/schedules", {"job_id": job["id"], "schedule_type": "interval",
+                                               "interval_seconds": 60})):
+                reply = self.request(method, path, {**body, "callback_url": self.SELF}, bearer(made["token"]))
+                self.assertEqual(reply.status, 403, f"{path}: {reply.body}")
+        made = self.shop()
+        self.expect_error(403, "forbidden", "PATCH", f"/v1/jobs/{job['id']}", {"callback_url": self.SELF},
+                          bearer(made["token"]), "callback_url")
+        self.as_token(self.token("admin", namespace="*"), 201, "POST", "/v1/tasks",
+                      {"type": "t", "callback_url": self.SELF})
+
+    def test_a_child_cannot_call_what_its_parents_maker_may_not(self):
+        made = self.shop()
+        self.as_token(made["token"], 201, "POST", "/v1/tasks", {"type": "parent"})
+        self.worker()
+        refused = self.say("w", self.take()[0], "spawn", tasks=[{"type": "child", "callback_url": self.SELF}])
+        self.assertFalse(refused["ok"], refused)
+        self.assertIn("callbacks.allow", str(refused))
+
+    def test_with_a_list_everyone_may_name_what_is_in_it(self):
+        with open(os.path.join(self.folder, "perdura.yaml"), "w", encoding="utf-8") as file:
+            file.write('callbacks: {allow: ["http://127.0.0.1:9"]}\n')
+        self.server.arguments = ("--config", os.path.join(self.folder, "perdura.yaml"))
+        self.restart()
+        self.as_token(self.shop()["token"], 201, "POST", "/v1/tasks", {"type": "t", "callback_url": self.SELF})
+
+
+class Limits(RevokedTest):
+    environment = {**TokenTest.environment, "PERDURA_ACCESS_USER_TASKS": "5/h"}
+
+    def test_a_user_enqueues_no_more_than_the_limit_and_a_refusal_leaves_nothing_behind(self):
+        ada, bob, shop = self.token("tasks:enqueue", user_id="ada"), self.token("tasks:enqueue", user_id="bob"), \
+            self.token("tasks:enqueue")
+        self.as_token(ada, 201, "POST", "/v1/tasks", [{"type": "t"}] * 3)
+        for token, body in ((ada, [{"type": "t"}] * 3), (shop, [{"type": "t", "user_id": "ada"}] * 3),
+                            (shop, [{"type": "t", "user_id": "bob"}, *[{"type": "t", "user_id": "ada"}] * 3])):
+            reply = self.request("POST", "/v1/tasks", body, bearer(token))
+            self.assertEqual(reply.status, 429, reply.body)
+            self.assertGreater(int(reply.headers["Retry-After"]), 3000)
+            self.assertIn("access.user_limits", reply.json["error"]["message"])
+        self.assertEqual(len(self.root(200, "GET", "/v1/tasks")["items"]), 3)
+        self.expect_error(403, "forbidden", "POST", "/v1/tasks", [{"type": "t"}, {"type": "t", "user_id": "bob"}],
+                          bearer(ada), "user_id")
+        self.as_token(ada, 201, "POST", "/v1/tasks", [{"type": "t"}] * 2)
+        self.expect_error(429, "rate_limited", "POST", "/v1/tasks", {"type": "t"}, bearer(ada))
+        self.as_token(bob, 201, "POST", "/v1/tasks", [{"type": "t"}] * 5)
+        self.as_token(shop, 201, "POST", "/v1/tasks", [{"type": "t"}] * 20)
+        self.expect_error(422, "invalid", "POST", "/v1/tasks", [{"type": "t"}] * 6, bearer(self.token(
+            "tasks:enqueue", user_id="cleo")))
+
+    def test_running_a_job_counts_and_a_schedule_does_not(self):
+        ada = self.token("plans:write", "plans:run", "tasks:enqueue", user_id="ada")
+        job = self.as_token(ada, 201, "POST", "/v1/jobs", {"name": "j", "task_type": "t"})
+        for _ in range(5):
+            self.as_token(ada, 201, "POST", f"/v1/jobs/{job['id']}:run", {})
+        self.expect_error(429, "rate_limited", "POST", f"/v1/jobs/{job['id']}:run", {}, bearer(ada))
+        self.as_token(ada, 201, "POST", "/v1/schedules", {"job_id": job["id"], "schedule_type": "interval",
+                                                          "interval_seconds": 1})
+        wait_until(lambda: len(self.root(200, "GET", f"/v1/tasks?job_id={job['id']}")["items"]) > 5, what="a run")
 
 
 if __name__ == "__main__":

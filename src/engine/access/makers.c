@@ -5,6 +5,7 @@
 #include "base/map.h"
 #include "base/thread.h"
 #include "core/access/principal.h"
+#include "core/callback_allow.h"
 #include "engine/batch.h"
 #include "engine/engine_state.h"
 #include "engine/limits/limits.h"
@@ -159,6 +160,17 @@ static bool holds_or_cancels(const struct engine *engine)
     return !str_is(engine->settings->access.revoked_tasks, "run");
 }
 
+static int check_reach(const struct engine *engine, const struct maker *maker,
+                       const struct task_input *input, struct str category, struct err *err)
+{
+    const struct principal *principal = &maker->principal;
+
+    TRY(principal_check_user(principal, "user_id", input->spec.user_id, err));
+    if (input->spec.callback_url.data)
+        TRY(callback_check_right(engine->settings, principal, err));
+    return principal_check_work(principal, input->spec.queue, input->spec.type, category, err);
+}
+
 int makers_check(struct engine *engine, struct str key, const struct task_input *input,
                  struct str category, struct err *err)
 {
@@ -177,9 +189,7 @@ int makers_check(struct engine *engine, struct str key, const struct task_input 
                        "that one", STR_ARG(str_cut(maker ? maker->row.name : id, 100)), words);
     if (!maker)
         return 0;
-    TRY(principal_check_user(&maker->principal, "user_id", input->spec.user_id, err));
-    return principal_check_work(&maker->principal, input->spec.queue, input->spec.type, category,
-                                err);
+    return check_reach(engine, maker, input, category, err);
 }
 
 /* ---- tasks ---- */
@@ -197,9 +207,7 @@ int makers_check_child(struct engine *engine, const struct task *parent,
     maker = map_get(&makers->by_id, id);
     if (!maker)
         return 0;
-    TRY(principal_check_user(&maker->principal, "user_id", input->spec.user_id, err));
-    return principal_check_work(&maker->principal, input->spec.queue, input->spec.type,
-                                input->category, err);
+    return check_reach(engine, maker, input, input->category, err);
 }
 
 int makers_admit(struct batch *batch, struct task *task, enum claim_move *move, struct err *err)

@@ -7,6 +7,7 @@
 #include "base/map.h"
 #include "core/rate.h"
 #include "engine/engine.h"
+#include "engine/limits/user_limits.h"
 #include "store/store.h"
 
 struct batch;
@@ -57,6 +58,7 @@ struct limits {
     int64_t next_idle_us;        /* when to look for empty queues again */
     struct heap wakes;           /* limits whose rate lets tasks back in later */
     bool unpark_some;            /* some queue has unpark_all set */
+    struct user_limits users;
 };
 
 int limits_load(struct engine *engine, struct err *err); /* queues, and what runs of them */

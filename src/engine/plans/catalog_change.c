@@ -5,6 +5,7 @@
 
 #include "base/fault.h"
 #include "calendar/zones.h"
+#include "core/callback_allow.h"
 #include "core/plan/catalog_fields.h"
 #include "core/plan/catalog_parse.h"
 #include "core/plan/job.h"
@@ -185,6 +186,8 @@ static int check_job(struct batch *batch, const struct request *request, const s
                              STR_ARG(input->spec.queue));
     if (!request->caller)
         return 0;
+    if (input->spec.callback_url.data)
+        TRY(callback_check_right(batch->engine->settings, request->caller->principal, err));
     return principal_check_work(request->caller->principal, input->spec.queue, input->spec.type,
                                 category->row.name, err);
 }

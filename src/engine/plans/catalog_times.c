@@ -69,9 +69,12 @@ static int plan_next_fire(struct batch *batch, struct schedule *schedule, bool i
     return rc;
 }
 
-static int check_schedule(struct batch *batch, const struct schedule *schedule, struct err *err)
+static int check_schedule(struct batch *batch, const struct request *request,
+                          const struct schedule *schedule, struct err *err)
 {
     TRY(schedule_check(schedule, err));
+    if (schedule->callback_url.data && request->caller)
+        TRY(callback_check_right(batch->engine->settings, request->caller->principal, err));
     if (schedule->callback_url.data &&
         !callback_allowed(batch->engine->settings, schedule->callback_url))
         return err_set_field(err, ERR_INVALID, "callback_url", "callbacks to this address are not "
@@ -94,7 +97,7 @@ static int create_schedule(struct batch *batch, struct catalog_request *request)
             err_set_field(err, ERR_INVALID, "job_id", "there is no such job");
         return -(int)err->code;
     }
-    TRY(check_schedule(batch, schedule, err));
+    TRY(check_schedule(batch, &request->base, schedule, err));
     TRY(catalog_check_work(batch, &request->base, job, err));
     schedule->principal = catalog_maker(&request->base);
     if (schedule->ends_at_us && schedule->ends_at_us < batch->wall_us)
@@ -143,7 +146,7 @@ static int update_schedule(struct batch *batch, struct catalog_request *request)
         return err_set_field(err, ERR_INVALID, "job_id", "a schedule stays with its job; make a "
                              "new one");
     schedule->updated_at_us = batch->wall_us;
-    TRY(check_schedule(batch, schedule, err));
+    TRY(check_schedule(batch, &request->base, schedule, err));
     TRY(catalog_check_work(batch, &request->base, job, err));
     schedule->principal = catalog_maker(&request->base);
     if (retimed && request->set & SCHEDULE_FIELDS_OF_TIME)

@@ -7,6 +7,7 @@
 #include "base/fault.h"
 #include "base/json.h"
 #include "core/bounds.h"
+#include "core/callback_allow.h"
 #include "core/plan/job.h"
 #include "engine/access/makers.h"
 #include "engine/access/rights.h"
@@ -309,6 +310,8 @@ static int make_input(struct batch *batch, const struct run_wish *wish, struct a
     input->spec.trace.state = wish->tracestate;
     input->maker = wish->maker;
     input->spec.user_id = arena_str(arena, wish->job->created_by);
+    if (wish->maker && input->spec.callback_url.data)
+        TRY(callback_check_right(batch->engine->settings, wish->maker, err));
     if (wish->maker)
         TRY(principal_check_work(wish->maker, input->spec.queue, input->spec.type,
                                  category->row.name, err));
@@ -367,6 +370,9 @@ int job_run_apply(struct batch *batch, struct request *base)
                             .correlation_id = request->correlation_id,
                             .traceparent = request->traceparent,
                             .tracestate = request->tracestate};
+    struct task_input probe = {0};
+    struct user_taken *taken;
+    uint32_t taken_count;
     struct batch_job *known;
     struct task *task;
     int active;
@@ -390,7 +396,12 @@ int job_run_apply(struct batch *batch, struct request *base)
     wish.job = known->job;
     wish.detail = STR("{\"reason\":\"run_now\"}");
     wish.maker = base->caller ? base->caller->principal : NULL;
-    TRY(run_make(batch, &wish, &batch->arena, &task, err));
+    probe.spec.user_id = known->job->created_by;
+    TRY(user_limits_take(batch, base, &probe, 1, &taken, &taken_count));
+    if (run_make(batch, &wish, &batch->arena, &task, err) < 0) {
+        user_limits_give_back(taken, taken_count);
+        return -(int)err->code;
+    }
     TRY(trail_note_id(batch, base, "job.run", "job", &request->job_id, STR_NONE, err));
     request->task = task_copy(task, request->base.arena); /* as it is now, for the reply */
     return request->task && !request->base.arena->failed ? 0 : err_no_memory(err);

@@ -5,6 +5,7 @@
 #include "base/fault.h"
 #include "base/json.h"
 #include "core/bounds.h"
+#include "core/callback_allow.h"
 #include "core/plan/job.h"
 #include "engine/access/makers.h"
 #include "engine/batch.h"
@@ -128,6 +129,8 @@ static int take_user(struct plan *plan, struct task_input *input)
 static int check_rights(struct plan *plan, struct task_input *input)
 {
     TRY(take_user(plan, input));
+    if (input->spec.callback_url.data && input->maker)
+        TRY(callback_check_right(plan->batch->engine->settings, input->maker, plan->err));
     if (plan->parent)
         TRY(makers_check_child(plan->batch->engine, plan->parent, input, plan->err));
     if (!input->maker || !uuid_is_nil(&input->spec.origin.job_id)) /* runs: make_input */
@@ -627,6 +630,9 @@ int enqueue_apply(struct batch *batch, struct request *base)
 {
     struct enqueue_request *request = (struct enqueue_request *)base;
     struct arena *arena = request->base.arena;
+    struct user_taken *taken;
+    uint32_t taken_count;
+    int rc;
 
     request->tasks = arena_alloc_array(arena, request->count, sizeof *request->tasks);
     request->duplicate = arena_alloc_array(arena, request->count, sizeof *request->duplicate);
@@ -635,7 +641,10 @@ int enqueue_apply(struct batch *batch, struct request *base)
         return err_no_memory(&request->base.err);
     for (uint32_t i = 0; base->caller && i < request->count; i++)
         request->inputs[i].maker = base->caller->principal;
-    return enqueue_tasks(batch, request->inputs, request->count, request->actor, NULL, arena,
-                         request->tasks, request->duplicate, request->differs,
-                         &request->base.err);
+    TRY(user_limits_take(batch, base, request->inputs, request->count, &taken, &taken_count));
+    rc = enqueue_tasks(batch, request->inputs, request->count, request->actor, NULL, arena,
+                       request->tasks, request->duplicate, request->differs, &request->base.err);
+    if (rc < 0)
+        user_limits_give_back(taken, taken_count);
+    return rc;
 }
