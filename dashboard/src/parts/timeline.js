@@ -60,7 +60,8 @@ export function Timeline({ base, task, page, executions }) {
         return html`<li key=${event.seq} class=${event.status}><i aria-hidden="true"></i>
             <div><strong>${statusText(event.status)}</strong> ${event.state
             && event.state.toLowerCase() !== event.status && html`<em>${event.state}</em>`}
-            <span class="faint">${t(`actor.${event.actor}`)}</span>
+            <span class="faint">${t(`actor.${event.actor}`)}${
+            event.principal && `, ${event.principal}`}</span>
             ${words(event.detail) && html`<p>${words(event.detail)}</p>`}</div>
             <div class="when"><time datetime=${event.created_at} title=${fullTime(event.created_at)}>${
             clock(event.created_at)}</time><small>${since !== undefined ? `+${duration(since)}`
