@@ -76,7 +76,7 @@ EXPECTED = {
     ),
     "access:write": (
         "POST /v1/tokens", "GET /v1/tokens", "GET /v1/tokens/{id}", "DELETE /v1/tokens/{id}",
-        "POST /v1/tokens/{id}:rotate",
+        "POST /v1/tokens/{id}:rotate", "GET /v1/keys", "POST /v1/keys:rotate", "POST /v1/keys:destroy",
     ),
     "admin": (
         "GET /v1/backup", "POST /v1/backup",
