@@ -1,7 +1,8 @@
 /* Measures a running server over HTTP, the way a good client would use it. Prints one line of JSON.
  * Every reply is checked: a refused task, a stale report or a missing element ends the program.
  *
- *   http_load HOST:PORT MODE [--connections N] [--batch N] [--tasks N] [--ca FILE]
+ *   http_load HOST:PORT MODE [--connections N] [--batch N] [--tasks N] [--ca FILE] [--token T]
+ *             [--namespace N] [--payload-bytes N]
  *
  *   nothing   GET /healthz, the route that does nothing: what HTTP itself costs
  *   enqueue   durable enqueue, --batch tasks per request
@@ -24,6 +25,9 @@
                 "about as long as these are, or a bit\"}"
 _Static_assert(sizeof PAYLOAD - 1 == 107, "the payload is 107 bytes, as for the peers");
 #define ONE_TASK "{\"type\":\"bench\",\"payload\":" PAYLOAD "}"
+#define LONG_TASK_HEAD "{\"type\":\"bench\",\"payload\":\""
+#define LONG_TASK_TAIL "\"}"
+#define PAYLOAD_MAX 65536
 #define BATCH_MAX 10000
 #define CLAIM_MAX 1000
 #define PARK_WAIT_MS 60000
@@ -34,7 +38,10 @@ struct options {
     uint32_t connections;
     uint32_t batch;
     uint32_t tasks;
-    const char *ca; /* of a server that speaks TLS; NULL = clear text */
+    uint32_t payload_bytes; /* 0: the usual ones */
+    const char *ca;         /* of a server that speaks TLS; NULL = clear text */
+    const char *token;
+    const char *namespace_name;
 };
 
 struct run {
@@ -91,6 +98,18 @@ static void nothing_answered(void *ctx, struct load_connection *connection, int 
 
 /* ---- enqueue ---- */
 
+static void add_task(const struct run *run, struct load_bytes *body)
+{
+    if (!run->options->payload_bytes) {
+        load_bytes_text(body, ONE_TASK);
+        return;
+    }
+    load_bytes_text(body, LONG_TASK_HEAD);
+    for (uint32_t i = 2; i < run->options->payload_bytes; i++) /* two are its quotes */
+        load_bytes_add(body, &"abcdefghijklmnopqrstuvwxyz "[i % 27], 1);
+    load_bytes_text(body, LONG_TASK_TAIL);
+}
+
 /* All requests but the last are the same bytes, made once per connection. */
 static bool enqueue_next(void *ctx, struct load_connection *connection)
 {
@@ -108,7 +127,7 @@ static bool enqueue_next(void *ctx, struct load_connection *connection)
     for (uint32_t i = 0; i < count; i++) {
         if (run->options->batch > 1)
             load_bytes_text(&connection->body, i ? "," : "[");
-        load_bytes_text(&connection->body, ONE_TASK);
+        add_task(run, &connection->body);
     }
     if (run->options->batch > 1)
         load_bytes_text(&connection->body, "]");
@@ -338,7 +357,8 @@ static void read_options(int argc, char **argv, struct options *options)
     *options = (struct options){.connections = 1, .batch = 1, .tasks = 1000};
     if (argc < 3)
         load_die("usage: http_load HOST:PORT nothing|enqueue|drain|life|park|park-workers "
-                 "[--connections N] [--batch N] [--tasks N] [--ca FILE]");
+                 "[--connections N] [--batch N] [--tasks N] [--payload-bytes N] [--ca FILE] "
+                 "[--token T] [--namespace N]");
     options->address = argv[1];
     options->mode = argv[2];
     for (int i = 3; i < argc; i += 2) {
@@ -350,8 +370,14 @@ static void read_options(int argc, char **argv, struct options *options)
             options->batch = number(value, BATCH_MAX);
         else if (strcmp(argv[i], "--tasks") == 0)
             options->tasks = number(value, 100000000);
+        else if (strcmp(argv[i], "--payload-bytes") == 0)
+            options->payload_bytes = number(value, PAYLOAD_MAX);
         else if (strcmp(argv[i], "--ca") == 0 && value)
             options->ca = value;
+        else if (strcmp(argv[i], "--token") == 0 && value)
+            options->token = value;
+        else if (strcmp(argv[i], "--namespace") == 0 && value)
+            options->namespace_name = value;
         else
             load_die("there is no option %s", argv[i]);
     }
@@ -374,6 +400,8 @@ int main(int argc, char **argv)
         load_die("there is no mode '%s'", options.mode);
     run.options = &options;
     load_open(&run.load, options.address, options.ca, options.connections);
+    run.load.token = options.token;
+    run.load.namespace_name = options.namespace_name;
     measure(&run);
     load_close(&run.load);
     return 0;

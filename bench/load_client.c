@@ -209,6 +209,10 @@ void load_request(struct load *load, struct load_connection *connection, const c
     connection->out.len = 0;
     load_bytes_format(&connection->out, "%s %s HTTP/1.1\r\nHost: %s:%d\r\n", method, path,
                       load->host, load->port);
+    if (load->token)
+        load_bytes_format(&connection->out, "Authorization: Bearer %s\r\n", load->token);
+    if (load->namespace_name)
+        load_bytes_format(&connection->out, "Perdura-Namespace: %s\r\n", load->namespace_name);
     if (body)
         load_bytes_format(&connection->out,
                           "Content-Type: application/json\r\nContent-Length: %zu\r\n", body_len);

@@ -51,6 +51,8 @@ struct load {
     int port;
     int epoll_fd;
     SSL_CTX *tls; /* NULL = clear text */
+    const char *token;          /* sent with every request; NULL = none */
+    const char *namespace_name; /* likewise */
     struct load_connection *connections;
     uint32_t count;
     uint32_t busy_count;

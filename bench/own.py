@@ -137,11 +137,11 @@ class Server:
                        cwd=self.folder, check=True, capture_output=True)
         self.ca = ["--ca", os.path.join(self.folder, "cert.pem")]
 
-    def http(self, mode, connections=1, batch=1, tasks=1):
+    def http(self, mode, connections=1, batch=1, tasks=1, extra=()):
         """The last line of JSON: the one about the whole."""
         return run_lines([os.path.join(self.build, "http_load"), self.address, mode,
                           "--connections", str(connections), "--batch", str(batch),
-                          "--tasks", str(tasks), *self.ca])[-1]
+                          "--tasks", str(tasks), *self.ca, *extra])[-1]
 
     def stats(self):
         with urllib.request.urlopen(self.url + "/v1/stats", timeout=30) as reply:
@@ -202,24 +202,6 @@ def measure_life(build, scale, say):
         server.http("life", 4, 100, int(4000 * scale))
         life = server.http("life", 4, 100, int(60000 * scale))
         return {"http_life_100": life["per_second"]}
-
-
-def measure_tls(build, scale, say):
-    """The same over TLS and in clear text, in turns, on connections that are kept."""
-    say("perdura: single enqueues and the whole life in batches of 100, with and without TLS")
-    rates = {}
-    with Server(build) as clear, Server(build, tls=True) as sealed:
-        for server in (clear, sealed):
-            server.http("life", 4, 100, int(4000 * scale))
-        for _ in range(2):
-            for name, server in (("clear", clear), ("tls", sealed)):
-                rates.setdefault(name, []).append(
-                    (server.http("enqueue", 32, tasks=int(20000 * scale))["per_second"],
-                     server.http("drain", 32, 100)["per_second"],
-                     server.http("life", 4, 100, int(30000 * scale))["per_second"]))
-    sums = {name: [sum(column) for column in zip(*rows)] for name, rows in rates.items()}
-    return {"tls_enqueue_32_ratio": sums["tls"][0] / sums["clear"][0],
-            "tls_life_100_ratio": sums["tls"][2] / sums["clear"][2]}
 
 
 def drain_once(build, scale, tasks=60000, **options):
@@ -421,8 +403,8 @@ def measure(build, say, quick=False):
     """One turn. Returns {section: {figure: value}}."""
     scale = 0.1 if quick else 1
     http = {}
-    for step in (measure_enqueue, measure_nothing, measure_life, measure_tls, measure_drain,
-                 measure_latency, measure_process_latency):
+    for step in (measure_enqueue, measure_nothing, measure_life, measure_drain, measure_latency,
+                 measure_process_latency):
         http.update(step(build, scale, say))
     return {"perdura": http, "perdura_library": measure_library(build, scale, say),
             "perdura_bench": measure_whole_life(build, scale, say)}

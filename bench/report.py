@@ -125,16 +125,30 @@ def latency(results):
             f"{number(http.get('enqueue_64'))} single enqueues per second: "
             f"{number(http.get('enqueue_64_ratio'), 2)} of what it answers on a route that does "
             f"nothing ({number(http.get('nothing_64'))}/s); each figure is a median of the turns, "
-            "the ratio too.\n" + tls(http))
+            "the ratio too.\n")
 
 
-def tls(http):
-    if not http.get("tls_life_100_ratio"):
-        return ""
-    return ("\nOver TLS, on connections that are kept, 32 clients enqueue at "
-            f"{number(http['tls_enqueue_32_ratio'], 2)} of the rate in clear text, and the whole "
-            f"life in batches of 100 runs at {number(http['tls_life_100_ratio'], 2)} of it "
-            "(aim: 0.85).\n")
+def access(results):
+    row = figures(results, "access")
+    if not row:
+        return when(results, "access")
+    kinds = (("guarded", "tokens, a namespace and the audit trail", "0.95"),
+             ("many", "10,000 tokens and 1,000 namespaces, against a handful", "1"),
+             ("tls", "TLS on kept connections", "0.85"),
+             ("sealed", "payloads of 1 KiB encrypted", "0.90"),
+             ("policies", "row-level security on PostgreSQL", "0.95"))
+    lines = [[name, *(number(row.get(f"{kind}_{step}_ratio"), 2) for step in ("enqueue", "claim", "life")),
+              aim] for kind, name, aim in kinds]
+    return (table(["rate with, of the rate without", "enqueue, 32 in flight", "claim and complete",
+                   "whole life", "aim"], lines) +
+            f"\nBeside a namespace with {number(row.get('neighbour_backlog'))} waiting tasks, 99 of 100 "
+            f"claims of an idle one are answered within {number(row.get('neighbour_waiting_p99_us') / 1000, 2)} ms; "
+            f"alone it was {number(row.get('neighbour_alone_p99_us') / 1000, 2)} ms (ratio "
+            f"{number(row.get('neighbour_waiting_ratio'), 2)}, aim: 2), and while two clients of the other "
+            f"claim and report as fast as they can {number(row.get('neighbour_working_p99_us') / 1000, 2)} ms. An "
+            f"idle server with TLS, tokens, namespaces, audit trail and encryption has "
+            f"{number(row.get('idle_mib'), 1)} MiB (aim: below 24), after 2,000 tasks "
+            f"{number(row.get('idle_after_work_mib'), 1)} MiB.\n\n" + when(results, "access"))
 
 
 def memory(results):
@@ -292,6 +306,12 @@ both ways; the aim is 0.5.
 ## Memory
 
 {memory}
+## Access, TLS and encryption
+
+Servers with and without, in turns of which every second has the other order; the ratio is the median over
+five turns. Claims and whole lives are in batches of 100 over four connections.
+
+{access}
 ## Growth
 
 The rate of claim and complete, in batches of 100, as the store grows; the aim is 0.9 of the small
@@ -344,7 +364,8 @@ make bench-churn CHURN_MINUTES=30 # on PostgreSQL
 def page(results):
     return PAGE.format(when=when(results, "perdura"), comparison=comparison(results),
                        against_sqlite=against_sqlite(results), latency=latency(results),
-                       memory=memory(results), growth=growth(results),
+                       memory=memory(results), access=access(results),
+                       growth=growth(results),
                        unserved=unserved(results),
                        postgres=report_pg.section(results), instructions=instructions(results),
                        calendar=calendar(results), dashboard=dashboard(results))

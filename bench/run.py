@@ -3,8 +3,8 @@
 figures in reports/bench.json and writes docs/benchmarks.md from them.
 
     python3 bench/run.py [--build build] [--turns 3] [--quick] [--report-only]
-                         [--only raw,own,peers,pg,memory,growth,pg-growth,unserved,churn,instructions,
-                                 calendar,dashboard] [--minutes 30]
+                         [--only raw,own,peers,pg,memory,access,growth,pg-growth,unserved,churn,
+                                 instructions,calendar,dashboard] [--minutes 30]
 
 In a turn everything is measured once, one after the other; then the next turn begins. So a
 disturbance of the machine affects all of them, and the median over the turns is kept. A run of some
@@ -31,6 +31,7 @@ ROOT = os.path.dirname(HERE)
 sys.path.insert(0, HERE)
 sys.dont_write_bytecode = True
 
+import access  # noqa: E402
 import churn_pg  # noqa: E402
 import dashboard  # noqa: E402
 import growth  # noqa: E402
@@ -43,9 +44,10 @@ import report  # noqa: E402
 import schedule  # noqa: E402
 import unserved  # noqa: E402
 
-PARTS = ("raw", "own", "peers", "pg", "memory", "growth", "pg-growth", "unserved", "churn",
-         "instructions", "calendar", "dashboard")
-DEFAULT_PARTS = ("raw", "own", "peers", "pg", "memory", "instructions", "calendar", "dashboard")
+PARTS = ("raw", "own", "peers", "pg", "memory", "access", "growth", "pg-growth", "unserved",
+         "churn", "instructions", "calendar", "dashboard")
+DEFAULT_PARTS = ("raw", "own", "peers", "pg", "memory", "access", "instructions", "calendar",
+                 "dashboard")
 RESULTS = os.path.join(ROOT, "reports", "bench.json")
 PAGE = os.path.join(ROOT, "docs", "benchmarks.md")
 WAITING = 1000000
@@ -174,6 +176,8 @@ def measure(arguments, parts, results, say):
     if "memory" in parts:
         put(results, "memory", own.measure_memory(
             arguments.build, WAITING // 20 if arguments.quick else WAITING, say), machine)
+    if "access" in parts:
+        put(results, "access", access.measure(arguments.build, say, arguments.quick), machine)
     if "growth" in parts:
         put(results, "growth", growth.measure(arguments.build, say, arguments.quick), machine)
     if "pg-growth" in parts:

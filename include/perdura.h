@@ -127,6 +127,9 @@ struct pd_options {
     const char *tls_cert;  /* PEM file of a client certificate; default: PERDURA_CERT, else none */
     const char *tls_key;   /* PEM file of its key; default: PERDURA_KEY, else in tls_cert. All three
                               are read again when they change */
+    const char *namespace_name; /* what the handle is about: nothing of another namespace is there
+                                   for it; default: PERDURA_NAMESPACE of the environment, else that
+                                   of the token, else "default". Embedded it is made if needed */
 };
 #define PD_OPTIONS_INIT PD_INIT(pd_options)
 

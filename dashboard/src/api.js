@@ -5,6 +5,7 @@ import { connection, notify, tokenWanted } from './store.js';
 import { t } from './text.js';
 
 const TOKEN = 'perdura.token';
+const NAMESPACE = 'perdura.namespace';
 const GIVE_UP_MS = 70000; // longer than any long-poll
 
 export class ApiError extends Error {
@@ -18,7 +19,19 @@ export class ApiError extends Error {
 
 export function authorization() {
     const token = sessionStorage.getItem(TOKEN);
-    return token ? { Authorization: `Bearer ${token}` } : {};
+    const within = namespace();
+    return { ...(token ? { Authorization: `Bearer ${token}` } : {}),
+        ...(within ? { 'Perdura-Namespace': within } : {}) };
+}
+
+// What every request of this tab is about, the stream too; '' = what the server takes by itself.
+export const namespace = () => sessionStorage.getItem(NAMESPACE) ?? '';
+
+export function keepNamespace(name) {
+    if (name)
+        sessionStorage.setItem(NAMESPACE, name);
+    else
+        sessionStorage.removeItem(NAMESPACE);
 }
 
 export function keepToken(token) {

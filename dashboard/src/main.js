@@ -1,7 +1,7 @@
 // The frame around every page: navigation, search, login, lost connection, keys, theme, language.
 // Pages are loaded when they are first needed, and all of them once there is nothing else to do.
 import { html, render, useEffect, useState } from './html.js';
-import { get, hasToken, keepToken } from './api.js';
+import { get, getAll, hasToken, keepNamespace, keepToken, namespace } from './api.js';
 import { Button, Empty, Loading, Page } from './parts/controls.js';
 import { Dialog } from './parts/dialog.js';
 import { pressRow } from './parts/rows.js';
@@ -43,10 +43,34 @@ function Navigation({ page }) {
         <${Preferences}/></nav>`;
 }
 
+// Only where there is a choice. Another namespace is another world: the page begins again.
+function Namespaces() {
+    const [names, setNames] = useState([]);
+    function choose(name) {
+        keepNamespace(name === 'default' ? '' : name);
+        location.hash = '#/';
+        location.reload();
+    }
+    useEffect(() => {
+        getAll('/v1/namespaces').then((items) => {
+            const found = items.map((one) => one.name).sort();
+            if (namespace() && !found.includes(namespace()))
+                choose(''); // it was deleted
+            setNames(found);
+        }, () => setNames([]));
+    }, []);
+    if (names.length < 2)
+        return null;
+    return html`<select class="namespaces" aria-label=${t('namespace')} title=${t('namespace')}
+        value=${namespace() || 'default'} onChange=${(event) => choose(event.target.value)}>
+        ${names.map((name) => html`<option key=${name} value=${name}
+            selected=${name === (namespace() || 'default')}>${name}</option>`)}</select>`;
+}
+
 function Preferences() {
     const chosen = useStore(theme);
     const dark = chosen ? chosen === 'dark' : matchMedia('(prefers-color-scheme: dark)').matches;
-    return html`<div class="preferences">
+    return html`<div class="preferences"><${Namespaces}/>
         <button type="button" class="icon-button" onClick=${() => chooseTheme(dark ? 'light' : 'dark')}
             aria-label=${t(dark ? 'theme.light' : 'theme.dark')}
             title=${t(dark ? 'theme.light' : 'theme.dark')}><svg viewBox="0 0 20 20"

@@ -190,7 +190,7 @@ static struct str principal_of(const struct batch *batch, enum actor actor)
 {
     if (actor == ACTOR_ACCESS)
         return STR(EVENT_BY_ACCESS);
-    return actor == ACTOR_API || actor == ACTOR_USER ? batch->asker : STR_NONE;
+    return actor == ACTOR_API || actor == ACTOR_USER ? batch->audit.asker : STR_NONE;
 }
 
 int batch_event(struct batch *batch, struct task *task, enum actor actor, struct str detail,

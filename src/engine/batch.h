@@ -17,6 +17,7 @@
 
 struct freed_key;
 struct limit;
+struct namespace_state;
 struct queue_state;
 
 /* A list that grows in the batch's arena (BATCH_GROW). */
@@ -47,6 +48,7 @@ struct batch_limits {
     struct queue_state *hot;
     BATCH_LIST(struct freed_key) freed;
     struct limit *buckets; /* buckets to be written */
+    struct namespace_state *namespaces; /* the same */
     bool held;             /* the rows of the limited queues it needs are locked */
 };
 
@@ -86,6 +88,7 @@ struct batch_measured {
 
 /* What callers did, for the audit trail. */
 struct batch_audit {
+    struct str asker; /* of the request under way, as events name it; or absent */
     BATCH_LIST(struct audit_entry) entries;
     struct log_head head; /* behind them */
 };
@@ -104,7 +107,6 @@ struct batch {
     int64_t wall_us;
     int64_t committed_us;           /* boot time after the commit */
     const struct request *list;     /* what it decides */
-    struct str asker;               /* of the request under way, as events name it; or absent */
     struct map tasks;               /* by id: struct task */
     BATCH_LIST(struct task *) owed; /* dirty and fresh tasks */
     BATCH_LIST(struct task_event) events;

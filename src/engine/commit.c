@@ -22,6 +22,7 @@
 #include "engine/limits/limits.h"
 #include "engine/limits/queue_rules.h"
 #include "engine/logs/log_heads.h"
+#include "engine/namespaces/namespaces.h"
 #include "engine/nodes.h"
 #include "engine/plans/catalog_change.h"
 #include "engine/plans/categories.h"
@@ -54,31 +55,33 @@ static const struct request_row {
     const char *name; /* of its fault points */
     int (*apply)(struct batch *batch, struct request *base);
     bool needs_space; /* refused while the disk is full: it frees and ends nothing */
+    bool enters;      /* makes or changes something: its namespace has to be there */
 } rows[REQUEST_KIND_COUNT] = {
-    [REQUEST_ENQUEUE] = {"enqueue", enqueue_apply, true},
-    [REQUEST_CLAIM] = {"claim", claim_apply, false},
+    [REQUEST_ENQUEUE] = {"enqueue", enqueue_apply, true, true},
+    [REQUEST_CLAIM] = {"claim", claim_apply, false, true},
     [REQUEST_REPORT] = {"report", report_apply, false},
-    [REQUEST_CONTROL] = {"control", control_apply, false},
+    [REQUEST_CONTROL] = {"control", control_apply, false, true},
     [REQUEST_WAIT] = {"wait", wait_apply, false},
-    [REQUEST_REGISTER] = {"register", workers_register, false},
+    [REQUEST_REGISTER] = {"register", workers_register, false, true},
     [REQUEST_HEARTBEAT] = {"heartbeat", workers_heartbeat, false},
     [REQUEST_LEAVE] = {"leave", workers_leave, false},
     [REQUEST_WORKERS] = {"workers", workers_list, false},
     [REQUEST_QUEUES] = {"queues", limits_list, false},
-    [REQUEST_QUEUE_PATCH] = {"queue_patch", limits_patch, false},
+    [REQUEST_QUEUE_PATCH] = {"queue_patch", limits_patch, false, true},
     [REQUEST_OUTBOX_TAKE] = {"outbox_take", outbox_take, false},
     [REQUEST_OUTBOX_DONE] = {"outbox_done", outbox_done, false},
     [REQUEST_PURGE] = {"purge", control_purge, false},
     [REQUEST_STATS] = {"stats", stats_apply, false},
-    [REQUEST_CATALOG] = {"catalog", catalog_apply, true},
-    [REQUEST_JOB_RUN] = {"job_run", job_run_apply, true},
-    [REQUEST_RECOVERY] = {"recovery", recovery_apply, false},
+    [REQUEST_CATALOG] = {"catalog", catalog_apply, true, true},
+    [REQUEST_JOB_RUN] = {"job_run", job_run_apply, true, true},
+    [REQUEST_RECOVERY] = {"recovery", recovery_apply, false, true},
     [REQUEST_RECOVERY_WORK] = {"recovery_work", recovery_work, false},
     [REQUEST_WHY] = {"why", explain_apply, false},
     [REQUEST_AUDIT] = {"audit", trail_apply, false},
     [REQUEST_CONFIGURE] = {"configure", configure_apply, false},
     [REQUEST_ACCESS] = {"access", access_apply, false},
     [REQUEST_KEYS] = {"keys", keys_apply, false},
+    [REQUEST_NAMESPACE] = {"namespace", namespace_apply, false},
 };
 
 static int apply(struct batch *batch, struct request *request)
@@ -86,6 +89,8 @@ static int apply(struct batch *batch, struct request *request)
     const struct request_row *row = &rows[request->kind];
 
     request->err.code = ERR_NONE;
+    if (row->enters && request->caller)
+        TRY(namespaces_enter(batch, request, &request->err));
     if (!batch->store->full || !row->needs_space)
         return row->apply(batch, request);
     err_set(&request->err, ERR_STORAGE_FULL, "the disk of the store is full; free space, the "
@@ -98,13 +103,13 @@ static int apply_all(struct batch *batch, struct request *list, bool claims, str
     for (struct request *request = list; request; request = request->next) {
         if ((request->kind == REQUEST_CLAIM) != claims || request->waiting)
             continue;
-        batch->asker = request->caller ? request->caller->principal->key : STR_NONE;
+        batch->audit.asker = request->caller ? request->caller->principal->key : STR_NONE;
         if (apply(batch, request) < 0 && is_failure(request->err.code)) {
             *err = request->err;
             return -(int)err->code;
         }
     }
-    batch->asker = STR_NONE;
+    batch->audit.asker = STR_NONE;
     return 0;
 }
 
@@ -192,6 +197,7 @@ static int transact(struct engine *engine, struct request *list, bool timers, st
     TRY(refresh(engine, err));
     TRY(decide(batch, list, timers, err));
     TRY(limits_save(batch, err));
+    TRY(namespaces_save(batch, err));
     TRY(user_limits_save(batch, err));
     TRY(trail_write(batch, err));
     TRY(log_heads_write(batch, timers, err));
@@ -336,7 +342,8 @@ static void fatal(struct engine *engine, struct request *list, const struct err 
 /* What memory knew of the failed batch may be wrong: reads it again. */
 int engine_reload(struct engine *engine, struct err *err)
 {
-    int rc = makers_load(engine, err) < 0 ? -(int)err->code : limits_load(engine, err);
+    int rc = namespaces_load(engine, err) < 0 || makers_load(engine, err) < 0
+                 ? -(int)err->code : limits_load(engine, err);
 
     for (struct request *at = engine->waiting.claims_first; at; at = at->next_waiting)
         ((struct claim_request *)at)->claimed_count = 0;

@@ -13,6 +13,7 @@
 #include "base/clock.h"
 #include "core/access/token.h"
 #include "core/log/audit.h"
+#include "core/namespace_row.h"
 #include "core/plan/catalog.h"
 #include "core/measure/measure.h"
 #include "core/task/recovery.h"
@@ -54,6 +55,7 @@ enum request_kind {
     REQUEST_CONFIGURE,
     REQUEST_ACCESS,
     REQUEST_KEYS,
+    REQUEST_NAMESPACE,
     REQUEST_KIND_COUNT
 };
 
@@ -444,6 +446,24 @@ struct why_request {
     struct why_facts facts; /* out */
 };
 
+/* Lists, makes, changes or removes namespaces. A removal is done in steps after it: ERR_CONFLICT
+ * where something has not ended, unless `purge`. */
+enum namespace_op { NAMESPACE_LIST, NAMESPACE_CREATE, NAMESPACE_UPDATE, NAMESPACE_DELETE };
+struct namespace_view {
+    struct namespace_row row;
+    int64_t left; /* tasks, while it is being removed */
+};
+struct namespace_request {
+    struct request base;
+    enum namespace_op op;
+    struct namespace_row row; /* its name (absent: lists all), and what is given of it, ... */
+    unsigned set;             /* ... NAMESPACE_SET_... */
+    bool purge;
+    bool known_ok;            /* create: one that is there already is changed */
+    struct namespace_view *views; /* out */
+    uint32_t count;
+};
+
 /* Puts the configured rules of queues into force: see engine_configure. */
 struct configure_request {
     struct request base;
@@ -499,7 +519,6 @@ struct engine_config {
     const struct settings *settings;
     struct zones *zones; /* of schedules; NULL = nothing is planned here */
     const struct log *log;
-    struct str namespace_name;
     struct str anchor; /* file that gets the records about logs; absent = none */
     struct makers *makers; /* of an engine that has the tokens; NULL = its own */
     bool makers_elsewhere; /* its store has no tokens: another engine fills them in */
@@ -560,6 +579,8 @@ void engine_prepare_reports(struct engine *engine, struct report *reports, uint3
 void engine_measure(struct engine *engine, struct measured *sum);
 void engine_measure_lanes(struct engine *engine, struct measured_lanes *sum);
 
+/* How many namespaces there are, as far as this node knows; any thread. */
+uint32_t engine_namespaces(struct engine *engine);
 int64_t engine_now_us(struct engine *engine); /* the engine clock; any thread */
 struct store *engine_store(struct engine *engine);
 

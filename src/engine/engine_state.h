@@ -57,7 +57,6 @@ struct engine {
     struct history history;
     struct figures figures;
     struct tokens_told tokens;
-    struct makers *makers; /* of the first writer; whose rights tasks run with */
     struct chore_state chores[CHORE_COUNT];
     struct refusals_told refusals[REFUSALS_KNOWN];
 };

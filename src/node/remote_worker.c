@@ -246,7 +246,8 @@ int node_worker_main(const struct settings *settings, const struct worker_option
     block_signals(&remote.set);
     config.spawner = commands_open(settings, false, &remote.log, &err);
     source = config.spawner
-                 ? source_remote_open(options->server, settings->access.token, &tls, &err) : NULL;
+                 ? source_remote_open(options->server, settings->access.token,
+                                      options->namespace_name, &tls, &err) : NULL;
     if (source)
         remote.worker = connect_worker(&remote, source, &config, &err);
     if (remote.worker)

@@ -162,7 +162,7 @@ static int start_workers(struct node *node, const struct settings *settings, str
     config.registration.categories_count = settings->pool.categories_count;
     config.slots = (uint32_t)slots;
     if (!node->source)
-        node->source = source_local_new(node->engine);
+        node->source = source_local_new(node->engine, NULL);
     TRY_MEMORY(node->source);
     node->worker = worker_start(node->source, &config, &node->log, err);
     return node->worker ? 0 : -(int)err->code;

@@ -146,7 +146,7 @@ static int submit(struct api_call *call, struct request *request, enum request_k
     request->arena = call->arena;
     request->done = request_done;
     request->ctx = call;
-    request->caller = call->principal ? &call->caller : NULL;
+    request->caller = call->principal && !call->everywhere ? &call->caller : NULL;
     call->submitted = request;
     call->then = then;
     call->item.run = run;
@@ -358,6 +358,18 @@ int call_task_id(struct api_call *call)
     if (uuid_parse(call->name, &call->task_id))
         return 0;
     return err_set(&call->err, ERR_NOT_FOUND, "there is no such task; an id is 36 characters");
+}
+
+struct str call_namespace(const struct api_call *call)
+{
+    struct str name = call->caller.namespace_name;
+
+    return name.data ? name : STR(TASK_DEFAULT_NAMESPACE);
+}
+
+bool call_hides(const struct api_call *call, struct str namespace_name)
+{
+    return !str_eq(call_namespace(call), namespace_name);
 }
 
 struct str call_parameter(const struct api_call *call, const char *name)

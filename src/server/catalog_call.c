@@ -30,6 +30,7 @@ struct catalog_source catalog_call_source(struct api_call *call, struct store_re
     struct server *server = call->server;
 
     return (struct catalog_source){.store = server->store,
+                                   .namespace_name = call_namespace(call),
                                    .reader = reader,
                                    .zones = server->zones,
                                    .settings = server->settings,

@@ -55,7 +55,7 @@ bool call_redacts(const struct api_call *call, const struct task *task)
 
 int call_check_task(struct api_call *call, const struct task *task)
 {
-    if (task && !call_hides_task(call, task) &&
+    if (task && !call_hides(call, task->spec.namespace_name) && !call_hides_task(call, task) &&
         (call->route->needs.kind != RIGHT_OWN || sight_of(call, task) != SIGHT_NONE))
         return 0;
     return err_set(&call->err, ERR_NOT_FOUND, "there is no task with this id");

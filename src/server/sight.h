@@ -1,7 +1,7 @@
 /* Which tasks a caller may see, and how much of them. A principal with tasks:read sees all of its
  * namespace, without their contents unless it has payloads:read, too; one with tasks:enqueue alone
  * sees what it has made itself, and everything else as if it were not there. Of them, one with a
- * user_id sees only what belongs to that user or to nobody. */
+ * user_id sees only what belongs to that user or has no owner. */
 #ifndef SERVER_SIGHT_H
 #define SERVER_SIGHT_H
 

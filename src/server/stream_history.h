@@ -17,7 +17,7 @@ struct stream_record {
     uint32_t bytes; /* with the head */
     uint16_t queue_len;
     uint16_t type_len;
-    uint16_t user_len; /* 0 = it belongs to nobody */
+    uint16_t user_len; /* 0 = it has no owner */
 };
 
 struct stream_history {

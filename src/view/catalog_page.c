@@ -21,8 +21,7 @@ static const char cursor_letters[] = {[CATALOG_CATEGORY] = 'g',
 void catalog_page_init(struct catalog_page *page, enum catalog_kind kind)
 {
     *page = (struct catalog_page){.kind = kind,
-                                  .filter = {.namespace_name = STR(TASK_DEFAULT_NAMESPACE),
-                                             .active = -1,
+                                  .filter = {.active = -1,
                                              .type = -1,
                                              .limit = BOUND_LIST_LIMIT_DEFAULT}};
 }
@@ -305,8 +304,10 @@ int catalog_page_write(const struct catalog_page *page, const struct catalog_sou
     uint32_t left = filter.limit;
     uint32_t limit = CHUNK_FIRST;
     bool more;
-    int rc = find_category(page, source, &filter, &more, err);
+    int rc;
 
+    filter.namespace_name = catalog_source_namespace(source);
+    rc = find_category(page, source, &filter, &more, err);
     buf_text(out, "{\"items\":[");
     while (rc == 0 && more && left > 0 && out->len < PAGE_BYTES_ENOUGH && !out->failed) {
         struct chunk chunk = {0};

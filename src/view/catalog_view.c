@@ -99,10 +99,15 @@ static int count_named(const struct catalog_source *source, enum catalog_kind ki
     return count_shown(source, kind, recurring, sizeof *recurring, count, id, err);
 }
 
+struct str catalog_source_namespace(const struct catalog_source *source)
+{
+    return source->namespace_name.data ? source->namespace_name : STR(TASK_DEFAULT_NAMESPACE);
+}
+
 int catalog_find(const struct catalog_source *source, enum catalog_kind kind, struct str text,
                  struct uuid *id, struct err *err)
 {
-    struct catalog_filter filter = {.namespace_name = STR(TASK_DEFAULT_NAMESPACE),
+    struct catalog_filter filter = {.namespace_name = catalog_source_namespace(source),
                                     .name = text,
                                     .active = -1,
                                     .type = -1,
@@ -130,6 +135,7 @@ int catalog_load(const struct catalog_source *source, enum catalog_kind kind,
     struct job *job = NULL;
     struct schedule *schedule = NULL;
     struct recurring *recurring = NULL;
+    struct str own;
     bool shows = true;
 
     ASSERT(kind != CATALOG_DEPENDENCY);
@@ -143,6 +149,10 @@ int catalog_load(const struct catalog_source *source, enum catalog_kind kind,
         TRY(verbs->read_recurring_one(source->reader, id, source->arena, &recurring, err));
     if (job && job->deleted_at_us && !source->with_deleted)
         job = NULL;
+    own = category ? category->namespace_name : job ? job->namespace_name
+          : schedule ? schedule->namespace_name : recurring ? recurring->namespace_name : STR_NONE;
+    if (own.data && !str_eq(own, catalog_source_namespace(source)))
+        return err_set(err, ERR_NOT_FOUND, "there is no %s with this id", kind_word(kind));
     *item = category ? (const void *)category : job ? (const void *)job
             : schedule ? (const void *)schedule : recurring;
     if (*item)
@@ -164,7 +174,7 @@ static struct uuid id_behind(struct uuid id)
 int catalog_check_dependency(const struct catalog_source *source, const struct uuid *job_id,
                              const struct uuid *id, struct err *err)
 {
-    struct catalog_filter filter = {.namespace_name = STR(TASK_DEFAULT_NAMESPACE),
+    struct catalog_filter filter = {.namespace_name = catalog_source_namespace(source),
                                     .job_id = *job_id,
                                     .active = -1,
                                     .type = -1,
@@ -192,7 +202,7 @@ struct category_memo {
 static int read_general(const struct catalog_source *source, struct category_memo *memo,
                         struct err *err)
 {
-    struct catalog_filter filter = {.namespace_name = STR(TASK_DEFAULT_NAMESPACE),
+    struct catalog_filter filter = {.namespace_name = catalog_source_namespace(source),
                                     .name = STR(CATEGORY_GENERAL),
                                     .active = -1,
                                     .type = -1,

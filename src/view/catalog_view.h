@@ -19,10 +19,14 @@ struct catalog_source {
     int64_t now_us;      /* by the wall */
     const struct settings *settings; /* values of jobs depend on them; NULL = there are none */
     struct arena *arena; /* what is read lives here */
+    struct str namespace_name; /* nothing of another one is there; absent = default */
     bool with_deleted;   /* catalog_load finds a job that was deleted, too */
     bool redacted;       /* jobs are shown without their payloads */
     const struct principal *principal; /* who looks; NULL = one that sees the jobs of all users */
 };
+
+/* The namespace that all of it is about. */
+struct str catalog_source_namespace(const struct catalog_source *source);
 
 /* An id as it is, whether there is such a thing or not; else a category, job or pattern by its
  * name: ERR_NOT_FOUND, or ERR_CONFLICT when several have it. */

@@ -1,5 +1,5 @@
 """Rows of users over the live socket (D12, V8, F-J4): a principal with user_id on every route, with ids of its own, of
-another user, of nobody and of nothing. A foreign id answers like a missing one, to the byte; what belongs to nobody may
+another user, without an owner and of nothing. A foreign id answers like a missing one, to the byte; what has no owner may
 be read and not changed; what concerns the rows of all users is refused."""
 import unittest
 
@@ -59,14 +59,14 @@ ALL_USERS = (
     "PATCH /v1/queues/{name}", "DELETE /v1/queues/{name}", "POST /v1/queues/{name}:pause",
     "POST /v1/queues/{name}:resume", "GET /v1/audit", "GET /v1/backup", "POST /v1/backup", "GET /v1/keys",
     "POST /v1/keys:rotate", "POST /v1/keys:destroy", "POST /v1/categories", "PATCH /v1/categories/{id}",
-    "DELETE /v1/categories/{id}",
+    "DELETE /v1/categories/{id}", "POST /v1/namespaces", "PATCH /v1/namespaces/{name}", "DELETE /v1/namespaces/{name}",
 )
 # Looked at by a test of its own below or elsewhere, or without rows of users.
 OTHERS = (
     "POST /v1/tasks:cancel", "POST /v1/tasks:retry", "DELETE /v1/tasks", "GET /v1/stream", "POST /v1/jobs",
     "GET /v1/categories", "GET /v1/categories/{id}", "POST /v1/schedules:preview", "POST /v1/recurring:preview",
     "POST /v1/tokens", "GET /v1/tokens", "GET /v1/tokens/{id}", "DELETE /v1/tokens/{id}", "POST /v1/tokens/{id}:rotate",
-    "GET /v1/whoami", "GET /openapi.json", "GET /healthz", "GET /readyz", "GET /", "GET /assets/{name}",
+    "GET /v1/namespaces", "GET /v1/namespaces/{name}", "GET /v1/whoami", "GET /openapi.json", "GET /healthz", "GET /readyz", "GET /", "GET /assets/{name}",
 )
 USERS = {"own": "ada", "foreign": "bob", "ownerless": None}
 

@@ -1,5 +1,5 @@
 """Whether time tells of a row that a caller must not know of (V8): 10,000 refusals for another user's ids and as many
-for ids of nothing, in a random order, five runs per route. A run in which the two are told apart (p < 0.01, Mann and
+for ids of nothing, in a random order, five runs per route. A run in which a test tells the two apart (p < 0.01, Mann and
 Whitney) is a failure. Takes 25 minutes; each run is a line of reports/even_time.jsonl.
 
     nice python3 tests/campaign/even_time.py [--requests 10000] [--runs 5]"""

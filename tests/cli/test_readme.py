@@ -127,8 +127,9 @@ class Pages(unittest.TestCase):
         lines = seen.decode().replace("\r\n", "\n").split("\n")
         return [line.rsplit("\r", 1)[-1] for line in lines if not NOISE.search(line)]
 
-    def check(self, page):
-        """Runs the page's sh blocks; returns how many blocks of output were compared."""
+    def check(self, page, addresses=True):
+        """Runs the page's sh blocks; returns how many blocks of output were compared. addresses: the page
+        relies on the default ones, so variables name free ports in their place."""
         text = page.read_text()
         for port in sorted(set(re.findall(r"\b7(?:07\d|432)\b", text))):
             text = re.sub(rf"\b{port}\b", str(harness.free_port()), text)
@@ -139,9 +140,10 @@ class Pages(unittest.TestCase):
         pathlib.Path(script).write_text("".join(f"{blocks[number][1]}echo '{MARK}{number}'\n"
                                                 for number in commands))
         address = re.search(r"127\.0\.0\.1:(\d+)/v1/tasks", text) or re.search(r"127\.0\.0\.1:(\d+)", text)
-        printed = self.on_terminal(script, PERDURA_LISTEN=f"127.0.0.1:{address.group(1)}",
-                                   PERDURA_SERVER=f"http://127.0.0.1:{address.group(1)}",
-                                   PATH=f"{self.folder}/perdura/bin:{os.environ['PATH']}")
+        variables = {"PERDURA_LISTEN": f"127.0.0.1:{address.group(1)}",
+                     "PERDURA_SERVER": f"http://127.0.0.1:{address.group(1)}"} if addresses else {}
+        printed = self.on_terminal(script, PATH=f"{self.folder}/perdura/bin:{os.environ['PATH']}",
+                                   **variables)
         compared = 0
         for number in commands:
             self.assertIn(f"{MARK}{number}", printed, f"{page.name} stopped early:\n" + "\n".join(printed))
@@ -159,6 +161,11 @@ class Pages(unittest.TestCase):
 
     def test_the_readme_does_what_it_shows(self):
         self.assertGreaterEqual(self.check(harness.ROOT / "README.md"), 1)
+
+    def test_the_recipes_for_secure_set_ups_do_what_they_show(self):
+        """D12"""
+        self.assertGreaterEqual(self.check(harness.ROOT / "docs" / "secure-setup.md",
+                                           addresses=False), 6)
 
     def test_the_readme_is_short_and_its_commands_exist(self):
         text = (harness.ROOT / "README.md").read_text()

@@ -5,7 +5,7 @@
 #define END(type, member) (offsetof(struct type, member) + sizeof(((struct type *)NULL)->member))
 
 /* New members go to the end, and never into padding there, where an earlier library sees none. */
-_Static_assert(END(pd_options, tls_key) == sizeof(struct pd_options) &&
+_Static_assert(END(pd_options, namespace_name) == sizeof(struct pd_options) &&
                END(pd_task_spec, category) == sizeof(struct pd_task_spec) &&
                END(pd_update, note) == sizeof(struct pd_update) &&
                END(pd_worker_options, categories_count) == sizeof(struct pd_worker_options) &&

@@ -9,6 +9,7 @@ static const struct flag flags[] = {
      .fallback = "http://127.0.0.1:7070",
      .help = "the server whose tasks it runs; its token is that of PERDURA_TOKEN, else of the file "
              "PERDURA_TOKEN_FILE names, else of token_file in the configuration"},
+    CLIENT_NAMESPACE_FLAG,
     CLIENT_TLS_FLAGS,
     {.name = "queues", .type = FLAG_LIST, .value = "a,b",
      .help = "queues it serves (default: 'default' and those of the configuration)"},
@@ -36,6 +37,7 @@ static int fill_options(struct call *call, struct worker_options *options)
     options->queues = queues;
     options->categories = categories;
     options->server = call_text(call, "server");
+    options->namespace_name = call_text(call, "namespace");
     options->ca = call_text(call, "ca");
     options->cert = call_text(call, "cert");
     options->key = call_text(call, "cert-key");

@@ -10,6 +10,7 @@ static const struct flag group_client[] = {
      .fallback = "http://127.0.0.1:7070",
      .help = "the server to talk to; its token is that of PERDURA_TOKEN, else of the file "
              "PERDURA_TOKEN_FILE names, else of token_file in perdura.yaml"},
+    CLIENT_NAMESPACE_FLAG,
     CLIENT_TLS_FLAGS,
     {0}};
 static const struct flag group_json[] = {

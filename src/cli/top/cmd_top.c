@@ -355,7 +355,7 @@ static int run(struct call *call)
     if (rc == 0)
         rc = top_fetch_init(&top->fetch, top->view.server, top->token.text, &call->err);
     if (rc == 0)
-        rc = client_set_tls(call, top->fetch.http);
+        rc = client_set_up(call, top->fetch.http);
     if (rc == 0 && top->interval_ms < 100)
         rc = err_set(&call->err, ERR_USAGE, "--interval must be at least 100ms");
     else if (rc == 0 && (call_given(call, "once") || !call->out.interactive ||

@@ -47,6 +47,7 @@ struct caller {
     struct str namespace_name; /* one namespace, never "*" */
     const uint8_t *address;    /* of the client, 16 bytes (IPv6 or mapped); NULL = unknown */
     struct str request_id;     /* X-Request-Id; absent = none */
+    bool is_program;           /* the program itself, within a namespace: nothing to audit */
 };
 
 const char *principal_kind_word(enum principal_kind kind);
@@ -72,7 +73,7 @@ enum row_access {
 enum row_access principal_row(const struct principal *principal, struct str owner, bool write);
 /* The same for a request; the program itself (NULL) may do everything. */
 enum row_access caller_row(const struct caller *caller, struct str owner, bool write);
-/* The refusals of one that is limited to the rows of a user: of a change to what belongs to nobody
+/* The refusals of one that is limited to the rows of a user: of a change to what has no owner
  * ("this task"), of what concerns the rows of all users, and of a user that is not its own. */
 int principal_refuse_ownerless(const struct principal *principal, const char *what,
                                struct err *err);

@@ -65,7 +65,7 @@ struct job {
     int64_t max_concurrent; /* runs at once; 0 = no limit */
     struct str callback_url;
     bool is_active;
-    struct str created_by; /* the user its runs belong to; absent = nobody */
+    struct str created_by; /* the user its runs belong to; absent = no user */
     struct str principal;  /* whose rights they run with: who made or changed it last; absent = no
                             * credential */
     int64_t created_at_us;
@@ -181,5 +181,8 @@ int job_dependency_read(struct job_dependency *dependency, struct err *err);
 /* Whether both are planned for the same instants; a pattern written otherwise counts as another. */
 bool schedule_same_times(const struct schedule *a, const struct schedule *b);
 bool recurring_same_times(const struct recurring *a, const struct recurring *b);
+
+/* The categories a namespace begins with (catalog_first.c), without ids and times. */
+const struct category *categories_first(uint32_t *count);
 
 #endif

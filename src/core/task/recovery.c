@@ -2,6 +2,7 @@
 
 #include "base/clock.h"
 #include "base/err.h"
+#include "core/queue_name.h"
 #include "core/render.h"
 
 #define FIRST_DELAY_MS 5000
@@ -201,7 +202,7 @@ void recovery_render_candidate(struct buf *out, const struct recovery_candidate 
     render_text(out, "state", task->state);
     render_text(out, "type", task->spec.type);
     render_text(out, "name", task->spec.name);
-    render_text(out, "queue", task->spec.queue);
+    render_text(out, "queue", queue_name_plain(task->spec.queue));
     render_text(out, "user_id", task->spec.user_id);
     render_text(out, "external_id", task->spec.external_id);
     render_text(out, "worker_id", task->lease.worker_id);

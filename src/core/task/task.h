@@ -243,7 +243,7 @@ struct task_event {
     struct str state;
     struct str detail; /* JSON or absent */
     enum actor actor;
-    struct str principal; /* who asked (struct principal.key, or "local"); absent = nobody did */
+    struct str principal; /* who asked (struct principal.key, or "local"); absent = no client did */
     int64_t created_at_us;
 };
 

@@ -28,6 +28,7 @@
  *   SHOW_CONTENT SHOW_JSON for those who may see payloads; SHOW_CONTENT_TEXT: a text for them
  *   SHOW_DATA    the same, where it was loaded
  *   SHOW_RUN_AT  the time asked for, or else the one the task got by a delay
+ *   SHOW_QUEUE   a full name of a queue, as the plain one (core/queue_name.h)
  *   SHOW_TRACE   a claim shows the context of the attempt instead
  *
  * Plain fields are set by ASK_TEXT, ASK_COUNT or ASK_MS (arguments: name, path in struct
@@ -42,7 +43,7 @@
     ELSEWHERE(type, spec.type, TEXT, 0, 0, no, SHOW, ASK_NOT)                                      \
     SPEC(name, spec.name, TEXT, 0, 0, no, SHOW,                                                    \
          ASK_TEXT(name, spec.name, BOUND_NAME_BYTES, "name", "TEXT", "a name for people"))         \
-    ELSEWHERE(queue, spec.queue, TEXT, 0, 0, no, SHOW, ASK_NOT)                                    \
+    ELSEWHERE(queue, spec.queue, TEXT, 0, 0, no, SHOW_QUEUE, ASK_NOT)                              \
     STATE(status, status, WORD, FIELD_ALWAYS, STATUS_NONE, status, SHOW, ASK_NOT)                  \
     STATE(previous_status, previous_status, WORD, FIELD_EMPTY, STATUS_NONE, status, SHOW,          \
           ASK_NOT)                                                                                 \

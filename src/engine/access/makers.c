@@ -6,6 +6,7 @@
 #include "base/thread.h"
 #include "core/access/principal.h"
 #include "core/callback_allow.h"
+#include "core/queue_name.h"
 #include "engine/batch.h"
 #include "engine/engine_state.h"
 #include "engine/limits/limits.h"
@@ -91,7 +92,7 @@ static int put(struct makers *makers, const struct token_row *token, struct err 
 int makers_put(struct engine *engine, const struct token_row *tokens, uint32_t count,
                struct err *err)
 {
-    struct makers *makers = engine->main->makers;
+    struct makers *makers = engine->main->tokens.makers;
 
     LOCKED(&makers->mutex);
     for (uint32_t i = 0; i < count; i++)
@@ -109,9 +110,9 @@ int makers_load(struct engine *engine, struct err *err)
         return 0;
     TRY(engine->store->verbs->tokens->changed(engine->store, 0, &arena, &tokens, &count, err));
     TRY_MEMORY(!arena.failed);
-    pthread_mutex_lock(&engine->makers->mutex);
-    forget(engine->makers);
-    pthread_mutex_unlock(&engine->makers->mutex);
+    pthread_mutex_lock(&engine->tokens.makers->mutex);
+    forget(engine->tokens.makers);
+    pthread_mutex_unlock(&engine->tokens.makers->mutex);
     return makers_put(engine, tokens, count, err);
 }
 
@@ -140,7 +141,7 @@ static bool is_of_token(struct str key, struct str *id)
 
 bool makers_lost(struct engine *engine, struct str key, struct arena *arena, struct str *why)
 {
-    struct makers *makers = engine->main->makers;
+    struct makers *makers = engine->main->tokens.makers;
     const struct maker *maker;
     const char *words;
     struct str id;
@@ -168,13 +169,14 @@ static int check_reach(const struct engine *engine, const struct maker *maker,
     TRY(principal_check_user(principal, "user_id", input->spec.user_id, err));
     if (input->spec.callback_url.data)
         TRY(callback_check_right(engine->settings, principal, err));
-    return principal_check_work(principal, input->spec.queue, input->spec.type, category, err);
+    return principal_check_work(principal, queue_name_plain(input->spec.queue), input->spec.type,
+                                category, err);
 }
 
 int makers_check(struct engine *engine, struct str key, const struct task_input *input,
                  struct str category, struct err *err)
 {
-    struct makers *makers = engine->main->makers;
+    struct makers *makers = engine->main->tokens.makers;
     const struct maker *maker;
     const char *words;
     struct str id;
@@ -197,7 +199,7 @@ int makers_check(struct engine *engine, struct str key, const struct task_input 
 int makers_check_child(struct engine *engine, const struct task *parent,
                        const struct task_input *input, struct err *err)
 {
-    struct makers *makers = engine->main->makers;
+    struct makers *makers = engine->main->tokens.makers;
     const struct maker *maker;
     struct str id;
 

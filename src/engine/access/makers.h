@@ -23,7 +23,8 @@ int makers_put(struct engine *engine, const struct token_row *tokens, uint32_t c
  * was revoked"). */
 bool makers_lost(struct engine *engine, struct str key, struct arena *arena, struct str *why);
 /* What a plan's maker may do when it fires, and the maker of a task when that makes another:
- * ERR_FORBIDDEN where its rights were taken away, or do not reach so far. Absent keys may do all. */
+ * ERR_FORBIDDEN where its rights were taken away, or do not reach so far. An absent key may do
+ * all. */
 int makers_check(struct engine *engine, struct str key, const struct task_input *input,
                  struct str category, struct err *err);
 /* The same for what a task makes: it may be made while its maker's rights are gone, as the task

@@ -1,5 +1,5 @@
 /* What a request may do with a row of a user (core/access/principal.h): one of another user is as
- * if it were not there, one of nobody may be read. Any thread of the engine. */
+ * if it were not there, one without an owner may be read. Any thread of the engine. */
 #ifndef ENGINE_ACCESS_RIGHTS_H
 #define ENGINE_ACCESS_RIGHTS_H
 

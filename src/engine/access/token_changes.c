@@ -135,18 +135,42 @@ static int create(struct batch *batch, struct access_request *request)
 
 /* ---- changing one ---- */
 
+static int end_token(struct batch *batch, struct token_row *token, struct err *err)
+{
+    if (token->revoked_at_us)
+        return 0;
+    token->revoked_at_us = batch->wall_us;
+    token->former_hash = STR_NONE;
+    token->former_until_us = 0;
+    return change(batch, token, err);
+}
+
 static int revoke(struct batch *batch, struct access_request *request)
 {
     struct token_row *token;
 
     TRY(find(batch, request, &token));
     request->token = *token;
-    if (token->revoked_at_us)
+    return end_token(batch, &request->token, &request->base.err);
+}
+
+int tokens_end_of(struct batch *batch, const struct request *request, struct str namespace_name,
+                  struct err *err)
+{
+    struct token_row *tokens;
+    uint32_t count;
+
+    if (!verbs_of(batch))
         return 0;
-    request->token.revoked_at_us = batch->wall_us;
-    request->token.former_hash = STR_NONE;
-    request->token.former_until_us = 0;
-    return change(batch, &request->token, &request->base.err);
+    TRY(verbs_of(batch)->changed(batch->store, 0, &batch->arena, &tokens, &count, err));
+    for (uint32_t i = 0; i < count; i++) {
+        if (!str_eq(tokens[i].namespace_name, namespace_name) || tokens[i].revoked_at_us)
+            continue;
+        TRY(end_token(batch, &tokens[i], err));
+        TRY(trail_note_in(batch, request, namespace_name, "token.revoke", "token", tokens[i].id,
+                          STR_NONE, err));
+    }
+    return 0;
 }
 
 /* The new text is worth what the old one was: it is for callers that could make such a token. */
@@ -216,7 +240,8 @@ static int follow(struct batch *batch, struct access_request *request)
 
     TRY(verbs_of(batch)->changed(batch->store, 0, request->base.arena, &request->tokens,
                                  &request->count, &request->base.err));
-    engine->tokens = (struct tokens_told){.tell = request->tell, .ctx = request->tell_ctx};
+    engine->tokens.tell = request->tell;
+    engine->tokens.ctx = request->tell_ctx;
     if (request->count)
         engine->tokens.generation = request->tokens[request->count - 1].generation;
     chore_soon(engine, CHORE_ACCESS, batch->now_us);
@@ -236,8 +261,9 @@ static int note(struct batch *batch, struct access_request *request)
         return 0;
     if (request->op == ACCESS_CREATE)
         change = store_difference(&token_table, NULL, &request->token, &batch->arena);
-    return trail_note(batch, &request->base, actions[request->op], "token", request->token.id,
-                      change, &request->base.err);
+    return trail_note_in(batch, &request->base, request->token.namespace_name,
+                         actions[request->op], "token", request->token.id, change,
+                         &request->base.err);
 }
 
 int access_apply(struct batch *batch, struct request *base)

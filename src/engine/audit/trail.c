@@ -29,19 +29,27 @@ static int add(struct batch *batch, const struct audit_entry *entry, struct err 
     return 0;
 }
 
-int trail_note(struct batch *batch, const struct request *request, const char *action,
-               const char *object_kind, struct str object_id, struct str change, struct err *err)
+int trail_note_in(struct batch *batch, const struct request *request, struct str namespace_name,
+                  const char *action, const char *object_kind, struct str object_id,
+                  struct str change, struct err *err)
 {
-    struct audit_entry entry = {.action = str_of(action),
+    struct audit_entry entry = {.namespace_name = arena_str(&batch->arena, namespace_name),
+                                .action = str_of(action),
                                 .object_kind = str_of(object_kind),
                                 .object_id = arena_str(&batch->arena, object_id),
                                 .change = change,
                                 .outcome = STR(AUDIT_DONE)};
 
-    if (!request->caller)
+    if (!request->caller || request->caller->is_program)
         return 0;
     audit_by(&entry, request->caller, &batch->arena);
     return add(batch, &entry, err);
+}
+
+int trail_note(struct batch *batch, const struct request *request, const char *action,
+               const char *object_kind, struct str object_id, struct str change, struct err *err)
+{
+    return trail_note_in(batch, request, STR_NONE, action, object_kind, object_id, change, err);
 }
 
 int trail_note_id(struct batch *batch, const struct request *request, const char *action,

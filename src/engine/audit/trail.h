@@ -17,6 +17,10 @@ struct trail {
 /* What the caller of a request did to an object; change may be absent. */
 int trail_note(struct batch *batch, const struct request *request, const char *action,
                const char *object_kind, struct str object_id, struct str change, struct err *err);
+/* The same in a namespace that is not the request's; "*" = it concerns all of them. */
+int trail_note_in(struct batch *batch, const struct request *request, struct str namespace_name,
+                  const char *action, const char *object_kind, struct str object_id,
+                  struct str change, struct err *err);
 int trail_note_id(struct batch *batch, const struct request *request, const char *action,
                   const char *object_kind, const struct uuid *id, struct str change,
                   struct err *err);

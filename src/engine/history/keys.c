@@ -4,6 +4,7 @@
 #include "engine/history/keys.h"
 
 #include "base/fault.h"
+#include "engine/audit/trail.h"
 #include "engine/batch.h"
 #include "engine/engine_state.h"
 #include "store/sealed/sealed.h"
@@ -49,6 +50,12 @@ static int destroy(struct batch *batch, struct keys_request *request, struct err
                        &request->destroyed, err));
     FAULT_POINT("keys.destroyed");
     batch->wrote = true;
+    TRY(trail_note_in(batch, &request->base,
+                      request->namespace_name.data ? request->namespace_name : STR("*"),
+                      "key.destroy", request->user_id.data ? "user" : "namespace",
+                      request->user_id.data ? request->user_id : request->namespace_name,
+                      batch_text(batch, "{\"data_keys\":%lld}", (long long)request->destroyed),
+                      err));
     LOG(batch->engine->log, LOG_WARN, "encryption.keys_destroyed",
         KS("namespace", request->namespace_name), KS("user", request->user_id),
         KI("keys", request->destroyed));

@@ -163,7 +163,8 @@ int recovery_apply(struct batch *batch, struct request *base)
     struct task *task;
 
     TRY(batch_task(batch, &request->task_id, &task, err));
-    if (!task || rights_hide(base, task->spec.user_id))
+    if (!task || namespace_hides(base, task->spec.namespace_name) ||
+        rights_hide(base, task->spec.user_id))
         return no_such_task(&request->task_id, err);
     if (request->op != RECOVERY_OP_PUT)
         return validate_request(batch, task, request);

@@ -12,11 +12,13 @@ static bool names(const struct worker_state *worker, struct str category)
     return settings_types_name(worker->categories, worker->categories_count, category);
 }
 
-static int find_id(struct batch *batch, struct str name, const struct uuid **id, struct err *err)
+static int find_id(struct batch *batch, const struct worker_state *worker, uint32_t at,
+                   const struct uuid **id, struct err *err)
 {
     struct category_state *category;
 
-    TRY(categories_known(batch, name, &category, err));
+    TRY(categories_known(batch, worker->row.namespace_name, worker->categories[at], &category,
+                         err));
     *id = category ? &category->row.id : NULL;
     return 0;
 }
@@ -37,7 +39,7 @@ int workers_categories(struct batch *batch, const struct worker_state *worker,
     for (uint32_t i = 0; i < worker->categories_count; i++) {
         const struct uuid *id;
 
-        TRY(find_id(batch, worker->categories[i], &id, err));
+        TRY(find_id(batch, worker, i, &id, err));
         if (id)
             found[(*count)++] = *id;
     }
@@ -70,7 +72,7 @@ int workers_unknown_categories(struct batch *batch, const struct worker_state *w
     for (uint32_t i = 0; i < worker->categories_count; i++) {
         const struct uuid *id;
 
-        TRY(find_id(batch, worker->categories[i], &id, err));
+        TRY(find_id(batch, worker, i, &id, err));
         if (id || str_is(worker->categories[i], CATEGORY_GENERAL))
             continue;
         buf_byte(&text, text.len ? ',' : '[');

@@ -60,6 +60,9 @@ void workers_deinit(struct engine *engine);
 struct worker_state *workers_get(struct engine *engine, struct str id);
 /* The same; one that registered at another node is looked up. */
 int workers_find(struct batch *batch, struct str id, struct worker_state **worker, struct err *err);
+/* The same, for a request: a worker of another namespace is none. */
+int workers_find_of(struct batch *batch, const struct request *request, struct str id,
+                    struct worker_state **worker, struct err *err);
 int workers_follow(struct batch *batch, struct err *err); /* leases as the store has them */
 int workers_register(struct batch *batch, struct request *base);
 int workers_heartbeat(struct batch *batch, struct request *base);

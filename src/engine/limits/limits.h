@@ -8,6 +8,7 @@
 #include "core/rate.h"
 #include "engine/engine.h"
 #include "engine/limits/user_limits.h"
+#include "engine/namespaces/namespaces.h"
 #include "store/store.h"
 
 struct batch;
@@ -58,6 +59,7 @@ struct limits {
     int64_t next_idle_us;        /* when to look for empty queues again */
     struct heap wakes;           /* limits whose rate lets tasks back in later */
     bool unpark_some;            /* some queue has unpark_all set */
+    struct namespaces namespaces;
     struct user_limits users;
 };
 
@@ -67,7 +69,7 @@ int limits_follow(struct batch *batch, struct err *err); /* queues other nodes m
 struct queue_state *limits_queue(struct engine *engine, struct str name); /* NULL = not there */
 void limits_drop(struct engine *engine, struct queue_state *state);       /* out of the map */
 void limits_bury(struct engine *engine); /* frees what was dropped */
-int limits_queue_room(const struct batch *batch, uint32_t more, struct err *err);
+int limits_queue_room(const struct batch *batch, struct str name, uint32_t more, struct err *err);
 int limits_queue_make(struct batch *batch, struct str name, struct queue_state **state,
                       struct err *err);
 enum admit limits_admit(void *batch, struct str queue, struct str type, struct str limit_key,

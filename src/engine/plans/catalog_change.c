@@ -9,10 +9,12 @@
 #include "core/plan/catalog_fields.h"
 #include "core/plan/catalog_parse.h"
 #include "core/plan/job.h"
+#include "core/queue_name.h"
 #include "engine/access/rights.h"
 #include "engine/audit/trail.h"
 #include "engine/batch.h"
 #include "engine/engine_state.h"
+#include "engine/namespaces/namespaces.h"
 #include "engine/plans/categories.h"
 #include "engine/tasks/claim.h"
 #include "engine/plans/fire.h"
@@ -31,12 +33,20 @@ int catalog_no_such(struct err *err, const char *what, const struct uuid *id)
     return err_set(err, ERR_NOT_FOUND, "there is no %s %s", what, text);
 }
 
+struct str catalog_namespace(const struct request *request)
+{
+    struct str name = namespace_of(request);
+
+    return name.data ? name : STR(TASK_DEFAULT_NAMESPACE);
+}
+
 static int find_job(struct batch *batch, const struct request *request, const struct uuid *id,
                     struct batch_job **found, struct err *err)
 {
     TRY(jobs_load(batch, id, 1, true, err));
     *found = jobs_get(batch, id);
     if (!*found || (*found)->job->deleted_at_us != 0 ||
+        namespace_hides(request, (*found)->job->namespace_name) ||
         rights_hide(request, (*found)->job->created_by))
         return catalog_no_such(err, "job", id);
     return 0;
@@ -72,7 +82,7 @@ static int check_category(struct batch *batch, const struct category *category, 
     TRY(category_check(category, err));
     TRY(category_rules_read(category->configuration, arena, &rules, err));
     TRY(window_parse(rules.allowed_windows, &windows, err));
-    TRY(categories_find(batch, category->name, &same, err));
+    TRY(categories_find(batch, category->namespace_name, category->name, &same, err));
     if (same && !uuid_eq(&same->row.id, &category->id))
         return err_set_field(err, ERR_CONFLICT, "name", "there is a category '" STR_FMT
                              "' already", STR_ARG(category->name));
@@ -104,7 +114,7 @@ static int create_category(struct batch *batch, struct catalog_request *request)
     struct category *category = &request->item.category;
 
     category->id = uuid7_new(&batch->engine->ids, batch->now_us);
-    category->namespace_name = batch->engine->config.namespace_name;
+    category->namespace_name = catalog_namespace(&request->base);
     category->created_at_us = batch->now_us;
     return put_category(batch, category, &request->base.err);
 }
@@ -118,7 +128,7 @@ static int update_category(struct batch *batch, struct catalog_request *request)
     bool was_active;
 
     TRY(categories_get(batch, &request->id, &state, err));
-    if (!state)
+    if (!state || namespace_hides(&request->base, state->row.namespace_name))
         return catalog_no_such(err, "category", &request->id);
     category = state->row;
     was_active = category.is_active;
@@ -141,7 +151,7 @@ static int delete_category(struct batch *batch, struct catalog_request *request)
     struct category_state *state;
 
     TRY(categories_get(batch, &request->id, &state, err));
-    if (!state)
+    if (!state || namespace_hides(&request->base, state->row.namespace_name))
         return catalog_no_such(err, "category", &request->id);
     if (str_is(state->row.name, CATEGORY_GENERAL))
         return err_set(err, ERR_CONFLICT, "jobs without a category are in '" CATEGORY_GENERAL
@@ -161,7 +171,8 @@ static int find_category(struct batch *batch, const struct catalog_request *requ
     job->category_id = (struct uuid){{0}};
     if (!request->category.data)
         return 0;
-    TRY(categories_find(batch, request->category, &category, err));
+    TRY(categories_find(batch, catalog_namespace(&request->base), request->category, &category,
+                        err));
     if (!category)
         return err_set_field(err, ERR_INVALID, "category", "there is no category '" STR_FMT "'",
                              STR_ARG(request->category));
@@ -188,8 +199,8 @@ static int check_job(struct batch *batch, const struct request *request, const s
         return 0;
     if (input->spec.callback_url.data)
         TRY(callback_check_right(batch->engine->settings, request->caller->principal, err));
-    return principal_check_work(request->caller->principal, input->spec.queue, input->spec.type,
-                                category->row.name, err);
+    return principal_check_work(request->caller->principal, queue_name_plain(input->spec.queue),
+                                input->spec.type, category->row.name, err);
 }
 
 /* Who lets a job be fired may use what it uses. */
@@ -215,7 +226,7 @@ static int create_job(struct batch *batch, struct catalog_request *request)
     struct job *job = &request->item.job;
 
     job->id = uuid7_new(&batch->engine->ids, batch->now_us);
-    job->namespace_name = batch->engine->config.namespace_name;
+    job->namespace_name = catalog_namespace(&request->base);
     job->created_at_us = batch->now_us;
     job->deleted_at_us = 0;
     job->last_task_id = (struct uuid){{0}};
@@ -323,7 +334,7 @@ static int create_dependency(struct batch *batch, struct catalog_request *reques
     struct batch_job *job, *other;
 
     dependency->id = uuid7_new(&batch->engine->ids, batch->now_us);
-    dependency->namespace_name = batch->engine->config.namespace_name;
+    dependency->namespace_name = catalog_namespace(&request->base);
     dependency->created_at_us = batch->now_us;
     TRY(job_dependency_read(dependency, err));
     TRY(catalog_job(batch, &request->base, &dependency->job_id, &job, err));
@@ -339,12 +350,14 @@ static int create_dependency(struct batch *batch, struct catalog_request *reques
     return verbs_of(batch)->dependency_put(batch->store, dependency, err);
 }
 
-static const struct job_dependency *find_edge(const struct batch *batch, const struct uuid *id)
+static const struct job_dependency *find_edge(const struct batch *batch,
+                                              const struct catalog_request *request)
 {
     const struct catalog_cache *cache = &batch->engine->plans.catalog;
 
     for (uint32_t i = 0; i < cache->edges_count; i++)
-        if (uuid_eq(&cache->edges[i].id, id))
+        if (uuid_eq(&cache->edges[i].id, &request->id) &&
+            !namespace_hides(&request->base, cache->edges[i].namespace_name))
             return &cache->edges[i];
     return NULL;
 }
@@ -363,7 +376,7 @@ static int let_waiting_go(struct batch *batch, const struct job_dependency *edge
  * all. */
 static int update_dependency(struct batch *batch, struct catalog_request *request)
 {
-    const struct job_dependency *edge = find_edge(batch, &request->id);
+    const struct job_dependency *edge = find_edge(batch, request);
     const struct job_dependency *given = &request->item.dependency;
     struct err *err = &request->base.err;
     struct job_dependency changed;
@@ -372,7 +385,7 @@ static int update_dependency(struct batch *batch, struct catalog_request *reques
     if (!edge)
         return catalog_no_such(err, "dependency", &request->id);
     changed = *edge;
-    changed.namespace_name = batch->engine->config.namespace_name;
+    changed.namespace_name = arena_str(request->base.arena, edge->namespace_name);
     changed.config = arena_str(request->base.arena, edge->config);
     if (request->set & DEPENDENCY_FIELD_TYPE)
         changed.kind = given->kind;
@@ -388,7 +401,7 @@ static int update_dependency(struct batch *batch, struct catalog_request *reques
 
 static int delete_dependency(struct batch *batch, struct catalog_request *request)
 {
-    const struct job_dependency *edge = find_edge(batch, &request->id);
+    const struct job_dependency *edge = find_edge(batch, request);
     struct err *err = &request->base.err;
     struct batch_job *job;
 
@@ -403,7 +416,7 @@ static int delete_dependency(struct batch *batch, struct catalog_request *reques
 /* ---- all of them ---- */
 
 /* A job belongs to the user in created_by, what is planned for it to the user of its job, and a
- * category to nobody. */
+ * category to no user. */
 static int take_owner(struct catalog_request *request)
 {
     const struct caller *caller = request->base.caller;
@@ -488,7 +501,7 @@ static int load_before(struct batch *batch, const struct catalog_request *reques
         *before = recurring;
         break;
     default:
-        *before = find_edge(batch, &request->id);
+        *before = find_edge(batch, request);
     }
     return 0;
 }

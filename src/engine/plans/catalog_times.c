@@ -8,6 +8,7 @@
 #include "core/plan/plan.h"
 #include "engine/batch.h"
 #include "engine/engine_state.h"
+#include "engine/namespaces/namespaces.h"
 #include "engine/plans/catalog_change.h"
 #include "engine/plans/categories.h"
 #include "engine/plans/fire.h"
@@ -89,7 +90,7 @@ static int create_schedule(struct batch *batch, struct catalog_request *request)
     struct batch_job *job;
 
     schedule->id = uuid7_new(&batch->engine->ids, batch->now_us);
-    schedule->namespace_name = batch->engine->config.namespace_name;
+    schedule->namespace_name = catalog_namespace(&request->base);
     schedule->created_at_us = schedule->updated_at_us = batch->wall_us; /* what it is planned by */
     schedule->last_fire_at_us = 0;
     if (catalog_job(batch, &request->base, &schedule->job_id, &job, err) < 0) {
@@ -99,6 +100,7 @@ static int create_schedule(struct batch *batch, struct catalog_request *request)
     }
     TRY(check_schedule(batch, &request->base, schedule, err));
     TRY(catalog_check_work(batch, &request->base, job, err));
+    TRY(namespace_admit_plan(batch, schedule->namespace_name, err));
     schedule->principal = catalog_maker(&request->base);
     if (schedule->ends_at_us && schedule->ends_at_us < batch->wall_us)
         return err_set_field(err, ERR_INVALID, "ends_at",
@@ -119,7 +121,7 @@ static int load_schedule(struct batch *batch, struct catalog_request *request,
 
     TRY(verbs_of(batch)->schedules_load(batch->store, &request->id, 1, request->base.arena,
                                         schedule, err));
-    if (!*schedule)
+    if (!*schedule || namespace_hides(&request->base, (*schedule)->namespace_name))
         return catalog_no_such(err, "schedule", &request->id);
     TRY_MEMORY(!request->base.arena->failed);
     TRY(batch_settle(batch, err));
@@ -235,9 +237,10 @@ static int create_pattern(struct batch *batch, struct catalog_request *request)
     struct recurring *pattern = &request->item.recurring;
 
     pattern->id = uuid7_new(&batch->engine->ids, batch->now_us);
-    pattern->namespace_name = batch->engine->config.namespace_name;
+    pattern->namespace_name = catalog_namespace(&request->base);
     pattern->created_at_us = batch->wall_us;
     pattern->last_generated_us = 0;
+    TRY(namespace_admit_plan(batch, pattern->namespace_name, &request->base.err));
     return put_pattern(batch, &request->base, pattern, true, true, &request->base.err);
 }
 
@@ -249,7 +252,7 @@ static int load_pattern(struct batch *batch, struct catalog_request *request,
 
     TRY(verbs_of(batch)->recurring_load(batch->store, &request->id, 1, request->base.arena, pattern,
                                         err));
-    if (!*pattern)
+    if (!*pattern || namespace_hides(&request->base, (*pattern)->namespace_name))
         return catalog_no_such(err, "recurring pattern", &request->id);
     TRY_MEMORY(!request->base.arena->failed);
     TRY(batch_settle(batch, err));

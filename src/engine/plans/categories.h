@@ -54,11 +54,11 @@ int catalog_version(struct batch *batch, int64_t *version, struct err *err);
 struct job_dependency *edges_of(struct batch *batch, const struct uuid *job_id, uint32_t *count);
 struct job_dependency **edges_on(struct batch *batch, const struct uuid *job_id, uint32_t *count);
 /* NULL = there is none. They hold until the batch ends. */
-int categories_find(struct batch *batch, struct str name, struct category_state **state,
-                    struct err *err);
+int categories_find(struct batch *batch, struct str namespace_name, struct str name,
+                    struct category_state **state, struct err *err);
 /* The same of what memory knows, which may be a moment behind other nodes. */
-int categories_known(struct batch *batch, struct str name, struct category_state **state,
-                     struct err *err);
+int categories_known(struct batch *batch, struct str namespace_name, struct str name,
+                     struct category_state **state, struct err *err);
 int categories_get(struct batch *batch, const struct uuid *id, struct category_state **state,
                    struct err *err);
 int category_of_job(struct batch *batch, const struct job *job, struct category_state **state,

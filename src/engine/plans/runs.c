@@ -9,11 +9,13 @@
 #include "core/bounds.h"
 #include "core/callback_allow.h"
 #include "core/plan/job.h"
+#include "core/queue_name.h"
 #include "engine/access/makers.h"
 #include "engine/access/rights.h"
 #include "engine/audit/trail.h"
 #include "engine/batch.h"
 #include "engine/engine_state.h"
+#include "engine/namespaces/namespaces.h"
 #include "engine/plans/catalog_change.h"
 #include "engine/plans/categories.h"
 #include "engine/tasks/ended.h"
@@ -313,8 +315,8 @@ static int make_input(struct batch *batch, const struct run_wish *wish, struct a
     if (wish->maker && input->spec.callback_url.data)
         TRY(callback_check_right(batch->engine->settings, wish->maker, err));
     if (wish->maker)
-        TRY(principal_check_work(wish->maker, input->spec.queue, input->spec.type,
-                                 category->row.name, err));
+        TRY(principal_check_work(wish->maker, queue_name_plain(input->spec.queue),
+                                 input->spec.type, category->row.name, err));
     else
         TRY(check_makers(batch, wish, input, category->row.name, err));
     return input->spec.queue.data ? 0 : err_no_memory(err);
@@ -325,7 +327,7 @@ int run_check(struct batch *batch, const struct run_wish *wish, struct err *err)
     struct task_input *input = TRY_MEMORY(arena_alloc(&batch->arena, sizeof *input));
 
     TRY(make_input(batch, wish, &batch->arena, input, err));
-    return enqueue_check(batch, input, err);
+    return enqueue_check(batch, input, &batch->arena, err);
 }
 
 /* Everything that can refuse it comes before anything is written. */
@@ -340,7 +342,7 @@ int run_make(struct batch *batch, struct run_wish *wish, struct arena *arena, st
     bool waits_slot = false;
 
     TRY(make_input(batch, wish, arena, input, err));
-    TRY(enqueue_check(batch, input, err));
+    TRY(enqueue_check(batch, input, arena, err));
     if (wish->key == 0) {
         wish->key = verbs->task_key_next(batch->store);
         wish->id = uuid7_new_keyed(&batch->engine->ids, batch->now_us, wish->key);
@@ -384,9 +386,14 @@ int job_run_apply(struct batch *batch, struct request *base)
     TRY(jobs_load(batch, &request->job_id, 1, false, err));
     TRY(runs_hold(batch, &request->job_id, 1, err));
     known = jobs_get(batch, &request->job_id);
-    if (!known || known->job->deleted_at_us != 0 || rights_hide(base, known->job->created_by))
+    if (!known || known->job->deleted_at_us != 0 ||
+        namespace_hides(base, known->job->namespace_name) ||
+        rights_hide(base, known->job->created_by))
         return catalog_no_such(err, "job", &request->job_id);
     TRY(rights_change(base, known->job->created_by, "this job", err));
+    probe.spec.namespace_name = known->job->namespace_name;
+    probe.spec.payload = request->payload.data ? request->payload : known->job->payload;
+    TRY(namespace_admit(batch, &probe, 1, err));
     active = job_is_active(batch, known->job, err);
     if (active < 0)
         return active;

@@ -300,6 +300,29 @@ static int merge_keys(struct call *call, const struct tally *tally)
     return 0;
 }
 
+/* As the first store has them, with the tasks of all. */
+static int merge_namespaces(struct call *call, const struct tally *tally)
+{
+    struct namespace_request *request = (struct namespace_request *)call->request;
+    uint32_t first = first_part(tally->well);
+    struct namespace_request *own = &call->shares[first]->as.namespaces;
+
+    request->views = own->views;
+    request->count = own->count;
+    for (uint32_t mask = tally->well & (tally->well - 1); mask; mask &= mask - 1) {
+        const struct namespace_request *part = &call->shares[first_part(mask)]->as.namespaces;
+
+        for (uint32_t i = 0; i < own->count; i++)
+            for (uint32_t other = 0; other < part->count; other++)
+                if (str_eq(own->views[i].row.name, part->views[other].row.name)) {
+                    own->views[i].left += part->views[other].left;
+                    own->views[i].row.removed += part->views[other].row.removed;
+                }
+    }
+    arena_adopt(request->base.arena, &call->shares[first]->arena);
+    return 0;
+}
+
 static int merge_by_kind(struct call *call, const struct tally *tally)
 {
     struct queues_request *queues = (struct queues_request *)call->request;
@@ -317,6 +340,8 @@ static int merge_by_kind(struct call *call, const struct tally *tally)
         return merge_purge(call, tally);
     case REQUEST_KEYS:
         return merge_keys(call, tally);
+    case REQUEST_NAMESPACE:
+        return merge_namespaces(call, tally);
     default: /* leave */
         return 0;
     }
@@ -327,6 +352,7 @@ static bool needs_all(const struct request *request)
 {
     return request->kind == REQUEST_PURGE || request->kind == REQUEST_QUEUE_PATCH ||
            request->kind == REQUEST_CONFIGURE || request->kind == REQUEST_KEYS ||
+           request->kind == REQUEST_NAMESPACE ||
            (request->kind == REQUEST_QUEUES &&
             ((const struct queues_request *)request)->name.data);
 }

@@ -2,6 +2,7 @@
  * tasks are, one queue per part. Before and after the parts' threads, never beside them. */
 #include "base/hash.h"
 #include "core/task/worker_id.h"
+#include "core/queue_name.h"
 #include "engine/access/makers.h"
 #include "engine/engine_state.h"
 #include "engine/stores/routes_front.h"
@@ -102,8 +103,10 @@ static bool part_lives_here(void *ctx, struct str queue)
 static int place_add(struct routes *routes, struct str queue, uint32_t owner, uint32_t mask,
                      struct err *err)
 {
-    struct place *place = map_get(&routes->places, queue);
+    struct place *place;
 
+    queue = queue_name_plain(queue);
+    place = map_get(&routes->places, queue);
     if (place) {
         place->mask |= mask;
         return 0;

@@ -5,6 +5,7 @@
 #include "base/fault.h"
 #include "base/json.h"
 #include "core/bounds.h"
+#include "core/queue_name.h"
 #include "core/task/checkpoint.h"
 #include "engine/access/makers.h"
 #include "engine/batch.h"
@@ -305,8 +306,7 @@ static int try_claim(struct batch *batch, struct claim_request *request,
 {
     bool more = false;
     struct str queues[BOUND_CLAIM_QUEUES];
-    struct ready_want want = {.namespace_name = batch->engine->config.namespace_name,
-                              .queues = queues,
+    struct ready_want want = {.queues = queues,
                               .types = request->types_count ? request->types : worker->types,
                               .types_count =
                                   request->types_count ? request->types_count : worker->types_count,
@@ -337,17 +337,36 @@ static int try_claim(struct batch *batch, struct claim_request *request,
     return batch_flush(batch, err);
 }
 
+/* Full names, once: a claim that waits is tried again and again. */
+static int enter_queues(struct claim_request *request, const struct worker_state *worker)
+{
+    struct arena *arena = request->base.arena;
+    struct err *err = &request->base.err;
+    struct str *full;
+
+    if (request->queues_count == 0 || str_is(worker->row.namespace_name, TASK_DEFAULT_NAMESPACE))
+        return 0;
+    full = TRY_MEMORY(arena_alloc_array(arena, request->queues_count, sizeof *full));
+    for (uint32_t i = 0; i < request->queues_count; i++) {
+        full[i] = request->queues[i];
+        TRY(queue_name_enter(worker->row.namespace_name, &full[i], arena, err));
+    }
+    request->queues = full;
+    return 0;
+}
+
 int claim_apply(struct batch *batch, struct request *base)
 {
     struct claim_request *request = (struct claim_request *)base;
     struct worker_state *worker;
 
     request->claimed_count = 0;
-    if (workers_find(batch, request->worker_id, &worker, &request->base.err) < 0)
+    if (workers_find_of(batch, base, request->worker_id, &worker, &request->base.err) < 0)
         return -(int)request->base.err.code;
     request->lease_ms = batch->engine->settings->lease_ms;
     if (!workers_usable(worker, base))
         return workers_unknown(&request->base.err);
+    TRY(enter_queues(request, worker));
     if (workers_renew(batch, worker, &request->base.err) < 0)
         return -(int)request->base.err.code;
     return try_claim(batch, request, worker, &request->base.err);
@@ -423,8 +442,7 @@ void claim_heat_categories(struct batch *batch)
 static bool has_ready(struct batch *batch, const struct queue_state *state)
 {
     return batch->store->shared ||
-           batch->store->verbs->ready_count(batch->store, batch->engine->config.namespace_name,
-                                            state->row.rule.name) > 0;
+           batch->store->verbs->ready_count(batch->store, state->row.rule.name) > 0;
 }
 
 /* A claim that found nothing in them and takes every type and category: they are cold. */
@@ -469,7 +487,8 @@ static bool is_fruitless(const struct fruitless *fruitless, const struct claim_r
     for (uint32_t i = 0; i < fruitless->count; i++)
         if (str_eq(fruitless->workers[i]->row.types, worker->row.types) &&
             str_eq(fruitless->workers[i]->row.queues, worker->row.queues) &&
-            str_eq(fruitless->workers[i]->row.categories, worker->row.categories))
+            str_eq(fruitless->workers[i]->row.categories, worker->row.categories) &&
+            str_eq(fruitless->workers[i]->row.namespace_name, worker->row.namespace_name))
             return true;
     return false;
 }

@@ -240,7 +240,8 @@ int control_apply(struct batch *batch, struct request *base)
     int64_t priority;
 
     TRY(batch_task(batch, &request->task_id, &task, err));
-    if (!task || rights_hide(base, task->spec.user_id))
+    if (!task || namespace_hides(base, task->spec.namespace_name) ||
+        rights_hide(base, task->spec.user_id))
         return no_such_task(&request->task_id, err);
     TRY(rights_change(base, task->spec.user_id, "this task", err));
     if (request->if_version >= 0 && request->if_version != task->version)

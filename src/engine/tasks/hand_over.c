@@ -18,8 +18,7 @@ static bool has_others(struct batch *batch, const struct queue_state *state)
 {
     if (batch->store->shared)
         return state->has_older;
-    return batch->store->verbs->ready_count(batch->store, batch->engine->config.namespace_name,
-                                            state->row.rule.name) > 0;
+    return batch->store->verbs->ready_count(batch->store, state->row.rule.name) > 0;
 }
 
 /* The hot queues were empty and free of limits, so that only this batch has work for claims. */

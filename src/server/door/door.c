@@ -161,20 +161,6 @@ static int choose_namespace(struct api_call *call)
                                       &call->caller.namespace_name, &call->err);
 }
 
-/* Tokens, and who asks, are of every namespace; what is in one is there only where the store has
- * it. */
-static int check_namespace(struct api_call *call)
-{
-    const struct right *needs = &call->route->needs;
-    struct str name = call->caller.namespace_name;
-
-    if (!call->principal || str_is(name, TASK_DEFAULT_NAMESPACE) || needs->kind == RIGHT_NONE ||
-        needs->kind == RIGHT_ANYONE || needs->scope == SCOPE_ACCESS_WRITE)
-        return 0;
-    return err_set(&call->err, ERR_FORBIDDEN, "this server has no namespace '" STR_FMT "'; ask for "
-                   "a token of one that it has", STR_ARG(str_cut(name, 80)));
-}
-
 /* A right is decided here alone, for every method, HEAD and long polls too. Of what RIGHT_OWN lets
  * in, the handler shows only what the principal has made. */
 static int check_right(struct api_call *call)
@@ -187,11 +173,12 @@ static int check_right(struct api_call *call)
     if (!principal)
         return err_set(&call->err, ERR_UNAUTHORIZED, "the request has no credential; send one as "
                                                      "'Authorization: Bearer TOKEN'");
-    if (needs->kind == RIGHT_SCOPE && needs->scope == SCOPE_ADMIN &&
-        !principal_is_global(principal))
+    if (needs->kind == RIGHT_EVERYWHERE && !principal_is_global(principal))
         return err_set(&call->err, ERR_FORBIDDEN, "this concerns the whole store and needs the "
-                       "scope admin in every namespace (*); ask its administrator");
-    if (needs->kind == RIGHT_SCOPE && !scope_is_of_rows(needs->scope) &&
+                       "scope %s in every namespace (*); ask its administrator",
+                       scope_word(needs->scope));
+    if ((needs->kind == RIGHT_EVERYWHERE ||
+         (needs->kind == RIGHT_SCOPE && !scope_is_of_rows(needs->scope))) &&
         principal_allows(principal, needs->scope))
         TRY(principal_check_all_users(principal, &call->err));
     if (needs->kind == RIGHT_ANYONE || principal_allows(principal, needs->scope) ||
@@ -215,7 +202,6 @@ static int find_route(struct api_call *call)
     TRY(rc);
     TRY(choose_namespace(call));
     TRY(check_right(call));
-    TRY(check_namespace(call));
     TRY(router_query(call->route, request->query, call->arena, call->parameters, &call->err));
     if (request->method != HTTP_POST && request->method != HTTP_PATCH)
         TRY(call_no_body(call));

@@ -1,6 +1,6 @@
-/* Refusals that must not tell by their time. A caller who may not know of every row gets "not there"
- * for the hidden ones as for those that are missing, in the same words, and here at the same time:
- * a whole step of time behind its request. Loop thread. */
+/* Refusals that must not tell by their time. A caller who may not know of every row gets the same
+ * words for hidden ones as for missing ones, and here at the same time: a whole step of time behind
+ * its request. Loop thread. */
 #ifndef SERVER_DOOR_EVEN_H
 #define SERVER_DOOR_EVEN_H
 

@@ -19,7 +19,7 @@ static int parse_filter(struct api_call *call, struct execution_filter *filter)
     struct str text = call_parameter(call, "status");
     enum execution_status status;
 
-    filter->namespace_name = STR(TASK_DEFAULT_NAMESPACE);
+    filter->namespace_name = call_namespace(call);
     filter->status = -1;
     TRY(call_parameter_uuid(call, "job_id", &filter->job_id));
     TRY(call_parameter_uuid(call, "schedule_id", &filter->schedule_id));
@@ -102,7 +102,7 @@ int api_executions_list(struct api_call *call)
 static int load(struct api_call *call, struct store_reader *reader, struct arena *scratch,
                 struct execution **execution)
 {
-    bool hides = false;
+    struct task *task = NULL;
     struct uuid id;
 
     *execution = NULL;
@@ -112,8 +112,11 @@ static int load(struct api_call *call, struct store_reader *reader, struct arena
     TRY(call->server->store->verbs->catalog->read_execution(reader, &id, scratch, execution,
                                                             &call->err));
     if (*execution)
-        TRY(call_hides_id(call, reader, &(*execution)->task_id, scratch, &hides));
-    return *execution && !hides ? 0
+        TRY(call->server->store->verbs->read_task(reader, &(*execution)->task_id, scratch, &task,
+                                                  &call->err));
+    if (!task || call_hides(call, task->spec.namespace_name) || call_hides_task(call, task))
+        *execution = NULL;
+    return *execution ? 0
                       : err_set(&call->err, ERR_NOT_FOUND, "there is no execution with this id");
 }
 

@@ -6,6 +6,7 @@
  * ones, or learns that they are gone; for that, events are kept for a while after the last reader
  * has left. */
 #include "server/api.h"
+#include "core/queue_name.h"
 #include "server/door/tokens.h"
 #include "server/figures/sampler.h"
 #include "server/sight.h"
@@ -34,7 +35,8 @@
 struct stream_reader {
     struct stream_reader *next, **link;
     struct api_call *call;
-    struct str queue, type; /* absent = any */
+    struct str within;      /* its namespace */
+    struct str queue, type; /* absent = any; the full name of the queue */
     struct uuid task_id;    /* nil = any */
     bool stats;             /* figures, too */
     bool stats_only;        /* figures and no changes of tasks */
@@ -65,7 +67,9 @@ struct stream {
 static bool reader_wants(const struct stream_reader *reader, const struct stream_record *record,
                          const char *names)
 {
-    if (reader->queue.data && !str_eq(reader->queue, str_span(names, record->queue_len)))
+    struct str queue = str_span(names, record->queue_len);
+
+    if (reader->queue.data ? !str_eq(reader->queue, queue) : !queue_name_in(queue, reader->within))
         return false;
     if (reader->type.data &&
         !str_eq(reader->type, str_span(names + record->queue_len, record->type_len)))
@@ -222,17 +226,23 @@ bool stream_wants_stats(const struct stream *stream)
 void stream_stats(struct stream *stream)
 {
     struct buf all = BUF_INIT(STATS_BYTES_MAX), one = BUF_INIT(STATS_BYTES_MAX);
+    struct str written = STR_NONE;
 
-    sampler_write_second(stream->server, STR_NONE, &all);
     for (struct stream_reader *reader = stream->readers; reader; reader = reader->next) {
-        const struct buf *event = &all;
+        const struct buf *event = &one;
 
         if (!reader->stats)
             continue;
-        if (reader->queue.data) {
+        if (!reader->queue.data && str_eq(reader->within, written) && all.len > 0) {
+            event = &all; /* of the same namespace as the one before */
+        } else if (reader->queue.data) {
             buf_reset(&one);
-            sampler_write_second(stream->server, reader->queue, &one);
-            event = &one;
+            sampler_write_second(stream->server, STR_NONE, reader->queue, &one);
+        } else {
+            buf_reset(&all);
+            written = reader->within;
+            sampler_write_second(stream->server, sampler_within(reader->call), STR_NONE, &all);
+            event = &all;
         }
         if (event->failed || !tell_gap(reader) ||
             !http_stream_send(reader->call->exchange, buf_view(event)))
@@ -259,7 +269,7 @@ static void write_note(struct stream *stream, struct buf *out, const struct task
                (unsigned long long)stream->number);
     render_uuid(out, "id", &note->id);
     render_text(out, "status", str_of(status_word(note->status)));
-    render_text(out, "queue", note->queue);
+    render_text(out, "queue", queue_name_plain(note->queue));
     render_text(out, "type", note->type);
     render_int(out, "progress", note->progress);
     render_int(out, "version", note->version);
@@ -353,6 +363,9 @@ static int check_reader(struct api_call *call, struct stream_reader *reader)
         TRY(principal_check_all_users(call->principal, &call->err));
     TRY(search_read_exact("queue", &reader->queue, &call->err));
     TRY(search_read_exact("type", &reader->type, &call->err));
+    reader->within = arena_str(call->arena, call_namespace(call));
+    if (reader->queue.data)
+        TRY(queue_name_enter(reader->within, &reader->queue, call->arena, &call->err));
     return call_parameter_uuid(call, "task_id", &reader->task_id);
 }
 

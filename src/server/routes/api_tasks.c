@@ -171,6 +171,8 @@ int api_read_task(struct api_call *call, struct store_reader *reader, struct are
     int64_t created_at_us = 0;
 
     TRY(verbs->read_task(reader, &call->task_id, scratch, &task, &call->err));
+    if (task && call_hides(call, task->spec.namespace_name))
+        task = NULL;
     if (!task && call->route->handle == api_tasks_enqueue) /* its key is free again */
         return err_set(&call->err, ERR_UNAVAILABLE, "the task with this key was removed just now; "
                        "try again");
@@ -229,6 +231,7 @@ static int parse_texts(struct api_call *call, struct task_filter *filter)
                  {"workflow_id", &filter->workflow_id},
                  {"correlation_id", &filter->correlation_id}};
 
+    filter->namespace_name = call_namespace(call);
     for (size_t i = 0; i < sizeof texts / sizeof *texts; i++) {
         *texts[i].value = call_parameter(call, texts[i].name);
         TRY(search_read_exact(texts[i].name, texts[i].value, &call->err));

@@ -6,6 +6,7 @@
 #include "store/postgres/pg_cursor.h"
 
 #include "core/bounds.h"
+#include "core/queue_name.h"
 
 #include <stdlib.h>
 
@@ -193,7 +194,8 @@ void reader_task_from_row(const PGresult *result, int row, struct arena *arena, 
     row_get(result, row, (int)pg_states.count, &pg_specs, arena, task);
     task->has_spec = true;
     task->spec.namespace_name = get_text(result, row, at, arena);
-    task->spec.queue = get_text(result, row, at + 1, arena);
+    task->spec.queue = queue_name_full(task->spec.namespace_name,
+                                       get_text(result, row, at + 1, arena), arena);
     task->spec.type = get_text(result, row, at + 2, arena);
     task->data = get_text(result, row, at + 3, arena);
     task->has_data = true;

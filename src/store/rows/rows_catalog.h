@@ -4,7 +4,6 @@
 
 #include "store/catalog_store.h"
 #include "store/rows/rows.h"
-#include "store/rows/rows_executions.h"
 #include "store/rows/rows_plans.h"
 #include "store/rows/rows_runs.h"
 

@@ -6,6 +6,7 @@
 static const struct field message_fields[] = {
     MESSAGE(message, key, INT, FIELD_EMPTY), /* 0: the store gives it */
     MESSAGE(id, id, UUID, 0),
+    MESSAGE(namespace, namespace_name, TEXT, FIELD_ALWAYS, .otherwise = TASK_DEFAULT_NAMESPACE),
     MESSAGE(kind, kind, TEXT, 0),
     MESSAGE(target, target, TEXT, 0),
     MESSAGE(task_id, task_id, UUID, 0),

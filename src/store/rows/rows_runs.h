@@ -1,8 +1,10 @@
-/* Open runs of jobs, and what they wait for, on rows (rows_runs.c). */
+/* Open runs of jobs, what they wait for (rows_runs.c), and executions (rows_executions.c), on
+ * rows. */
 #ifndef STORE_ROWS_ROWS_RUNS_H
 #define STORE_ROWS_ROWS_RUNS_H
 
 #include "store/catalog_store.h"
+#include "store/rows/rows.h"
 
 int rows_runs_insert(struct store *, const struct job_run *, uint32_t, struct err *);
 int rows_run_save(struct store *, const struct job_run *, struct err *);
@@ -29,5 +31,16 @@ int rows_waits_over(struct store *, uint32_t, struct arena *, struct job_wait **
                     struct err *);
 int rows_delayed_scan(struct store *, struct str, const struct delayed *, uint32_t,
                       struct arena *, struct delayed **, uint32_t *, struct err *);
+
+int rows_execution_load(struct store *, int64_t, struct arena *, struct execution **,
+                        struct err *);
+int rows_read_executions(struct store_reader *, const struct uuid *, int64_t, uint32_t,
+                         struct arena *, struct execution **, uint32_t *, struct err *);
+int rows_read_execution(struct store_reader *, const struct uuid *, struct arena *,
+                        struct execution **, struct err *);
+int rows_read_execution_list(struct store_reader *, const struct execution_filter *,
+                             struct arena *, struct execution **, uint32_t *, struct err *);
+int rows_read_job_stats(struct store_reader *, const struct uuid *, int64_t, struct job_stats *,
+                        struct err *);
 
 #endif

@@ -55,6 +55,12 @@
 #define ROWS_KEY_STATEMENTS(X)                                                                     \
     X(key_put) X(key_rewrap) X(keys_overwrite) X(keys_destroy) X(keys_page) X(key_find)            \
     X(key_by_id) X(keys_any) X(keys_sums) X(sealed_task)
+#define ROWS_NAMESPACE_STATEMENTS(X)                                                               \
+    X(namespaces_all) X(namespace_put) X(namespace_delete) X(namespace_share) X(namespace_lock)    \
+    X(namespace_waiting) X(namespace_plans) X(namespace_tasks) X(namespace_schedule_fires)         \
+    X(namespace_schedules) X(namespace_recurring_fires) X(namespace_recurring)                     \
+    X(namespace_dependencies) X(namespace_jobs) X(namespace_categories) X(namespace_rates)         \
+    X(namespace_hours) X(namespace_outbox)
 
 /* Lists for people: any of their filters may be NULL. */
 #define ROWS_LIST_STATEMENTS(X)                                                                    \
@@ -66,7 +72,7 @@
     ROWS_CATALOG_STATEMENTS(X) ROWS_PLAN_STATEMENTS(X) ROWS_RUN_STATEMENTS(X)                     \
     ROWS_EXECUTION_STATEMENTS(X) ROWS_REGISTRY_STATEMENTS(X) ROWS_RELATIVE_STATEMENTS(X)     \
     ROWS_WAITING_STATEMENTS(X) ROWS_AUDIT_STATEMENTS(X) ROWS_TOKEN_STATEMENTS(X)                   \
-    ROWS_KEY_STATEMENTS(X)
+    ROWS_KEY_STATEMENTS(X) ROWS_NAMESPACE_STATEMENTS(X)
 
 #define ROWS_SHARED_STATEMENTS(X)                                                                  \
     X(jobs_hold) X(worker_one) X(worker_renew) X(queue_make) X(queue_lock) X(held_of_queue)        \

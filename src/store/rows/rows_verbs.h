@@ -4,6 +4,7 @@
 
 #include "store/audit_store.h"
 #include "store/measure_store.h"
+#include "store/namespace_store.h"
 #include "store/token_store.h"
 #include "store/rows/rows_catalog.h"
 #include "store/rows/rows_recovery.h"

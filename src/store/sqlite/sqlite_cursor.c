@@ -7,6 +7,7 @@
 #include "store/sqlite/sqlite_read.h"
 
 #include "base/embedded.h"
+#include "core/queue_name.h"
 
 #include <stddef.h>
 #include <stdlib.h>
@@ -157,7 +158,8 @@ static void task(const struct rows_cursor *cursor, struct arena *arena, struct t
     sqlite_state_from_row(stmt, 0, arena, to, &lane);
     sqlite_spec_from_row(stmt, SQLITE_STATE_COLUMNS_COUNT, arena, to);
     to->spec.namespace_name = column_str(stmt, at, arena);
-    to->spec.queue = column_str(stmt, at + 1, arena);
+    to->spec.queue = queue_name_full(to->spec.namespace_name, column_str(stmt, at + 1, arena),
+                                     arena);
     to->spec.type = column_str(stmt, at + 2, arena);
 }
 

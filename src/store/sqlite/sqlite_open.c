@@ -542,6 +542,7 @@ int sqlite_store_open(struct store **out, struct str path, const struct store_op
         return err_set(err, ERR_MEMORY, "out of memory while opening the store");
     }
     store->base.verbs = &verbs;
+    store->base.namespaces = &rows_namespace_verbs;
     store->rows.driver = &sqlite_rows_driver;
     store->base.rows = &store->rows;
     store->base.kind = "sqlite";

@@ -6,6 +6,7 @@
 #include "store/sqlite/sqlite_cursor.h"
 
 #include "base/clock.h"
+#include "core/queue_name.h"
 #include "core/bounds.h"
 
 #define LOGS_BETWEEN_LOOKS 64 /* between looks at the clock, in a search of log lines */
@@ -123,7 +124,8 @@ static void task_from_row(sqlite3_stmt *stmt, struct arena *arena, struct task *
     sqlite_state_from_row(stmt, 0, arena, task, &lane);
     sqlite_spec_from_row(stmt, SQLITE_STATE_COLUMNS_COUNT, arena, task);
     task->spec.namespace_name = column_str(stmt, at, arena);
-    task->spec.queue = column_str(stmt, at + 1, arena);
+    task->spec.queue = queue_name_full(task->spec.namespace_name, column_str(stmt, at + 1, arena),
+                                       arena);
     task->spec.type = column_str(stmt, at + 2, arena);
     task->data = column_str(stmt, at + 3, arena);
     task->has_data = true;

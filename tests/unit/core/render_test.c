@@ -80,7 +80,8 @@ static void assert_member(struct str object, const char *key, const char *want)
 static void task_shows_every_column_of_the_data_model(void **state)
 {
     static const char *const columns[] = {
-        "id", "external_id", "type", "name", "queue", "payload", "data", "metadata", "tags", "note",
+        "id", "external_id", "type", "name", "queue", "payload", "encrypt", "encrypt_fields", "data",
+        "metadata", "tags", "note",
         "user_id", "context_key", "correlation_id", "traceparent", "tracestate", "job_id", "schedule_id", "recurring_job_id",
         "category_id", "workflow_id", "parent_id", "created_by_principal", "status", "previous_status", "state",
         "progress", "version", "created_at", "updated_at", "priority", "scheduled_at", "run_at",
