@@ -5,6 +5,7 @@
 #include "base/fault.h"
 #include "core/bounds.h"
 #include "engine/access/makers.h"
+#include "engine/access/rights.h"
 #include "engine/access/token_changes.h"
 #include "engine/audit/trail.h"
 #include "engine/batch.h"
@@ -103,7 +104,7 @@ static int apply_all(struct batch *batch, struct request *list, bool claims, str
     for (struct request *request = list; request; request = request->next) {
         if ((request->kind == REQUEST_CLAIM) != claims || request->waiting)
             continue;
-        batch->audit.asker = request->caller ? request->caller->principal->key : STR_NONE;
+        batch->audit.asker = request_maker(request);
         if (apply(batch, request) < 0 && is_failure(request->err.code)) {
             *err = request->err;
             return -(int)err->code;

@@ -73,7 +73,8 @@ enum row_access principal_row(const struct principal *principal, struct str owne
 
 enum row_access caller_row(const struct caller *caller, struct str owner, bool write)
 {
-    return caller ? principal_row(caller->principal, owner, write) : ROW_ALLOWED;
+    return caller && caller->principal ? principal_row(caller->principal, owner, write)
+                                       : ROW_ALLOWED;
 }
 
 int principal_refuse_ownerless(const struct principal *principal, const char *what,
@@ -165,9 +166,13 @@ const struct caller *caller_keep(const struct caller *caller, struct arena *aren
         return NULL;
     *principal = (struct principal){.kind = caller->principal->kind,
                                     .scopes = caller->principal->scopes,
+                                    .name = arena_str(arena, caller->principal->name),
+                                    .id = arena_str(arena, caller->principal->id),
                                     .user_id = arena_str(arena, caller->principal->user_id),
                                     .key = arena_str(arena, caller->principal->key)};
-    *copy = (struct caller){.principal = principal};
+    *copy = (struct caller){.principal = principal,
+                            .is_program = caller->is_program,
+                            .namespace_name = arena_str(arena, caller->namespace_name)};
     return copy;
 }
 

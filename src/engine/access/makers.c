@@ -7,6 +7,7 @@
 #include "core/access/principal.h"
 #include "core/callback_allow.h"
 #include "core/queue_name.h"
+#include "engine/access/rights.h"
 #include "engine/batch.h"
 #include "engine/engine_state.h"
 #include "engine/limits/limits.h"
@@ -239,7 +240,7 @@ int makers_admit(struct batch *batch, struct task *task, enum claim_move *move, 
 int makers_vouch(struct batch *batch, const struct request *request, struct task *task,
                  struct err *err)
 {
-    struct str key = request->caller ? request->caller->principal->key : STR_NONE;
+    struct str key = request_maker(request);
     struct str why;
 
     if (!makers_lost(batch->engine, task->spec.origin.principal, &batch->arena, &why))

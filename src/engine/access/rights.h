@@ -11,4 +11,12 @@ bool rights_hide(const struct request *request, struct str owner);
 int rights_change(const struct request *request, struct str owner, const char *what,
                   struct err *err);
 
+/* Who asks, as tasks, plans and events remember it (struct principal.key); absent: no credential,
+ * or the program itself. */
+static inline struct str request_maker(const struct request *request)
+{
+    return request->caller && request->caller->principal ? request->caller->principal->key
+                                                         : STR_NONE;
+}
+
 #endif

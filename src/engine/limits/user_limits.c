@@ -93,7 +93,8 @@ static int count_users(struct batch *batch, const struct request *request,
                        uint32_t *taken_count, struct err *err)
 {
     for (uint32_t i = 0; i < count; i++) {
-        struct str user = request->caller->principal->user_id;
+        struct str user = request->caller->principal ? request->caller->principal->user_id
+                                                     : STR_NONE;
         struct user_limit *limit;
         uint32_t at = 0;
 

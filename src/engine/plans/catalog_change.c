@@ -59,11 +59,6 @@ int catalog_job(struct batch *batch, const struct request *request, const struct
     return rights_change(request, (*found)->job->created_by, "this job", err);
 }
 
-struct str catalog_maker(const struct request *request)
-{
-    return request->caller ? request->caller->principal->key : STR_NONE;
-}
-
 static const struct catalog_verbs *verbs_of(const struct batch *batch)
 {
     return batch->store->verbs->catalog;
@@ -195,7 +190,7 @@ static int check_job(struct batch *batch, const struct request *request, const s
         return err_set_field(err, ERR_INVALID, "queue", "the queue '" STR_FMT "' lives in another "
                              "store than the jobs; choose one of the main store",
                              STR_ARG(input->spec.queue));
-    if (!request->caller)
+    if (!request->caller || !request->caller->principal)
         return 0;
     if (input->spec.callback_url.data)
         TRY(callback_check_right(batch->engine->settings, request->caller->principal, err));
@@ -215,7 +210,7 @@ static int put_job(struct batch *batch, const struct catalog_request *request, s
 {
     TRY(find_category(batch, request, job, err));
     TRY(check_job(batch, &request->base, job, err));
-    job->principal = catalog_maker(&request->base);
+    job->principal = request_maker(&request->base);
     job->updated_at_us = batch->now_us;
     FAULT_POINT("catalog.put");
     return verbs_of(batch)->job_put(batch->store, job, err);
@@ -423,7 +418,7 @@ static int take_owner(struct catalog_request *request)
     struct str *owner = &request->item.job.created_by;
     struct err *err = &request->base.err;
 
-    if (!caller || !caller->principal->user_id.data)
+    if (!caller || !caller->principal || !caller->principal->user_id.data)
         return 0;
     if (request->kind == CATALOG_CATEGORY)
         return principal_refuse_ownerless(caller->principal, "a category", err);

@@ -14,9 +14,8 @@ int catalog_apply(struct batch *batch, struct request *base);
 int catalog_schedule(struct batch *batch, struct catalog_request *request);
 int catalog_recurring(struct batch *batch, struct catalog_request *request);
 int catalog_no_such(struct err *err, const char *what, const struct uuid *id);
-/* Of what a request makes, and whose rights a plan runs with that it makes or changes. */
+/* Of what a request makes. */
 struct str catalog_namespace(const struct request *request);
-struct str catalog_maker(const struct request *request);
 /* Whether the caller may use the queue, type and category that the runs of the job use. */
 int catalog_check_work(struct batch *batch, const struct request *request,
                        const struct batch_job *known, struct err *err);

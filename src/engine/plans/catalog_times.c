@@ -6,6 +6,7 @@
 #include "core/callback_allow.h"
 #include "core/plan/catalog_parse.h"
 #include "core/plan/plan.h"
+#include "engine/access/rights.h"
 #include "engine/batch.h"
 #include "engine/engine_state.h"
 #include "engine/namespaces/namespaces.h"
@@ -74,7 +75,7 @@ static int check_schedule(struct batch *batch, const struct request *request,
                           const struct schedule *schedule, struct err *err)
 {
     TRY(schedule_check(schedule, err));
-    if (schedule->callback_url.data && request->caller)
+    if (schedule->callback_url.data && request->caller && request->caller->principal)
         TRY(callback_check_right(batch->engine->settings, request->caller->principal, err));
     if (schedule->callback_url.data &&
         !callback_allowed(batch->engine->settings, schedule->callback_url))
@@ -101,7 +102,7 @@ static int create_schedule(struct batch *batch, struct catalog_request *request)
     TRY(check_schedule(batch, &request->base, schedule, err));
     TRY(catalog_check_work(batch, &request->base, job, err));
     TRY(namespace_admit_plan(batch, schedule->namespace_name, err));
-    schedule->principal = catalog_maker(&request->base);
+    schedule->principal = request_maker(&request->base);
     if (schedule->ends_at_us && schedule->ends_at_us < batch->wall_us)
         return err_set_field(err, ERR_INVALID, "ends_at",
                              "\"ends_at\" lies in the past: nothing would ever fire");
@@ -150,7 +151,7 @@ static int update_schedule(struct batch *batch, struct catalog_request *request)
     schedule->updated_at_us = batch->wall_us;
     TRY(check_schedule(batch, &request->base, schedule, err));
     TRY(catalog_check_work(batch, &request->base, job, err));
-    schedule->principal = catalog_maker(&request->base);
+    schedule->principal = request_maker(&request->base);
     if (retimed && request->set & SCHEDULE_FIELDS_OF_TIME)
         TRY(plan_next_fire(batch, schedule, is_new, err));
     FAULT_POINT("catalog.put");
@@ -221,7 +222,7 @@ static int put_pattern(struct batch *batch, const struct request *request,
         return -(int)err->code;
     }
     TRY(catalog_check_work(batch, request, job, err));
-    pattern->principal = catalog_maker(request);
+    pattern->principal = request_maker(request);
     pattern->updated_at_us = batch->wall_us;
     if (plan)
         TRY(plan_generation(batch, pattern, err));

@@ -66,7 +66,6 @@ struct share {
     } as;
     struct call *call;
     struct part *part;
-    struct caller caller; /* of its own, as it may outlive that of the request */
     uint32_t *elements;  /* of a report: which ones of the whole it has */
     uint32_t again;      /* of a claim: how often it came back too early */
     struct arena arena;

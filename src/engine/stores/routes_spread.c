@@ -28,11 +28,7 @@ struct share *share_new(struct call *call, uint32_t part)
     share->arena = ARENA_INIT(0);
     share->as.base.arena = &share->arena;
     share->as.base.ctx = share;
-    if (call->request->caller) {
-        share->caller = (struct caller){
-            .namespace_name = arena_str(&share->arena, call->request->caller->namespace_name)};
-        share->as.base.caller = &share->caller;
-    }
+    share->as.base.caller = caller_keep(call->request->caller, &share->arena);
     share->call = call;
     share->part = &call->routes->parts[part];
     call->shares[part] = share;
