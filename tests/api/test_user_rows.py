@@ -264,6 +264,20 @@ class UserRows(TokenTest):
         self.expect_error(403, "forbidden", "POST", "/v1/tokens", {"name": "x", "scopes": ["tasks:read"]},
                           bearer(self.ada), "user_id")
 
+    def test_the_stream_leaves_out_the_rows_of_others(self):
+        connection = self.connection()
+        self.addCleanup(connection.close)
+        connection.request("GET", "/v1/stream", headers=bearer(self.ada))
+        stream, seen = connection.getresponse(), ""
+        for owner in ("foreign", "own", "ownerless"):
+            self.root(200, "POST", f"/v1/tasks/{self.rows[owner]['task']}:prioritize", {"priority": 9})
+        while self.rows["ownerless"]["task"] not in seen:
+            line = stream.readline()
+            self.assertTrue(line, "the stream ended")
+            seen += line.decode()
+        self.assertIn(self.rows["own"]["task"], seen)
+        self.assertNotIn(self.rows["foreign"]["task"], seen)
+
     def test_the_servers_own_token_sees_everything(self):
         for owner in OWNERS:
             for kind in ("task", "job"):

@@ -92,8 +92,9 @@ bool name_list_includes(const struct name_list *whole, const struct name_list *p
  * its own, or anything with admin rights. */
 bool principal_owns(const struct principal *principal, struct str key);
 
-/* For a request that may outlive the caller's: its own copy, with what principal_owns,
- * caller_row and the audit trail ask for and nothing else of the principal. NULL for NULL; else the arena says whether there was memory. */
+/* For a request that may outlive the caller's: its own copy, with what principal_owns, caller_row
+ * and the audit trail ask for and nothing else of the principal. NULL for NULL; else the arena says
+ * whether there was memory. */
 const struct caller *caller_keep(const struct caller *caller, struct arena *arena);
 
 /* A credential can give no more than its maker has. ERR_FORBIDDEN names what is missing. */
