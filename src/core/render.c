@@ -281,6 +281,7 @@ void render_event(struct buf *out, const struct task_event *event, const struct 
     else
         JSON(out, "detail", event->detail);
     WORD(out, "actor", actor_word(event->actor));
+    TEXT(out, "principal", event->principal);
     TEXT(out, "correlation_id", correlation_id);
     TIME(out, "created_at", event->created_at_us);
     buf_byte(out, '}');

@@ -197,6 +197,8 @@ struct access_settings {
     uint32_t hosts_count;
     struct str sql_role;      /* of the database, for SQL from outside; empty = none */
     bool required;            /* no request without a credential, on loopback either */
+    struct rate_rule user_tasks; /* enqueued per user; count 0 = no limit */
+    struct str revoked_tasks; /* of a token that was revoked: "hold", "run", "cancel" */
     struct jwt_settings jwt;
     const struct certificate_rule *certificates;
     uint32_t certificates_count;

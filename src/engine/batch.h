@@ -90,6 +90,7 @@ struct batch_measured {
 
 /* What callers did, for the audit trail. */
 struct batch_audit {
+    struct str asker; /* of the request under way, as events name it; or absent */
     BATCH_LIST(struct audit_entry) entries;
     struct log_head head; /* behind them */
 };

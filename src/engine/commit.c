@@ -4,6 +4,8 @@
 
 #include "base/fault.h"
 #include "core/bounds.h"
+#include "engine/access/makers.h"
+#include "engine/access/rights.h"
 #include "engine/access/token_changes.h"
 #include "engine/audit/trail.h"
 #include "engine/batch.h"
@@ -102,11 +104,13 @@ static int apply_all(struct batch *batch, struct request *list, bool claims, str
     for (struct request *request = list; request; request = request->next) {
         if ((request->kind == REQUEST_CLAIM) != claims || request->waiting)
             continue;
+        batch->audit.asker = request_maker(request);
         if (apply(batch, request) < 0 && is_failure(request->err.code)) {
             *err = request->err;
             return -(int)err->code;
         }
     }
+    batch->audit.asker = STR_NONE;
     return 0;
 }
 
@@ -198,6 +202,7 @@ static int transact(struct engine *engine, struct request *list, bool timers, st
     TRY(decide(batch, list, timers, err));
     TRY(limits_save(batch, err));
     TRY(namespaces_save(batch, err));
+    TRY(user_limits_save(batch, err));
     TRY(trail_write(batch, err));
     TRY(log_heads_write(batch, timers, err));
     pass_points("before", list);
@@ -341,10 +346,12 @@ static void fatal(struct engine *engine, struct request *list, const struct err 
 /* What memory knew of the failed batch may be wrong: reads it again. */
 int engine_reload(struct engine *engine, struct err *err)
 {
-    int rc = namespaces_load(engine, err) < 0 ? -(int)err->code : limits_load(engine, err);
+    int rc = namespaces_load(engine, err) < 0 || makers_load(engine, err) < 0
+                 ? -(int)err->code : limits_load(engine, err);
 
     for (struct request *at = engine->waiting.claims_first; at; at = at->next_waiting)
         ((struct claim_request *)at)->claimed_count = 0;
+    user_limits_forget(engine);
     engine->limits.unpark_some = true;
     engine->leases.sweep_after = 0;
     catalog_forget(engine);

@@ -67,6 +67,7 @@ struct request {
     void *ctx;           /* the submitter's */
     const struct caller *caller; /* who asks, with which rights; NULL = the program itself */
     struct err err;      /* code ERR_NONE: it was done and is durable */
+    int64_t retry_after_s; /* out: of ERR_RATE, when it may be tried again; 0 = not known */
     /* the queue's own: */
     int64_t came_us; /* boot time; enqueues only */
     int64_t deadline_us;
@@ -518,13 +519,18 @@ struct task_note {
     struct str type;
     int64_t progress;
     int64_t version;
+    struct str user_id;
 };
+
+struct makers; /* engine/access/makers.h */
 
 struct engine_config {
     const struct settings *settings;
     struct zones *zones; /* of schedules; NULL = nothing is planned here */
     const struct log *log;
     struct str anchor; /* file that gets the records about logs; absent = none */
+    struct makers *makers; /* of an engine that has the tokens; NULL = its own */
+    bool makers_elsewhere; /* its store has no tokens: another engine fills them in */
     void (*on_notes)(void *ctx, const struct task_note *notes, uint32_t count); /* may be NULL */
     /* Spans that were committed, when they are exported (settings.tracing_otlp); may be NULL. */
     void (*on_spans)(void *ctx, const struct span *spans, uint32_t count);

@@ -9,6 +9,7 @@
 #include "core/bounds.h"
 #include "core/render.h"
 #include "server/body.h"
+#include "server/door/even.h"
 #include "server/door/tokens.h"
 
 #include <endian.h>
@@ -106,6 +107,8 @@ void call_fail(struct api_call *call)
     int status = err_http_status(call->err.code);
     char wait[24];
 
+    if (even_holds(call->server->door->even, call))
+        return;
     if (status == 401 || status == 403)
         refusals_note(call->server->door->refusals, call);
     buf_deinit(&call->out);
@@ -163,6 +166,8 @@ static void resume(struct loop_item *item)
     struct api_call *call = call_of_item(item);
 
     call->err = call->submitted->err;
+    if (call->submitted->retry_after_s)
+        call->credential.retry_after_s = call->submitted->retry_after_s;
     if (call->err.code != ERR_NONE)
         call_fail(call);
     else

@@ -35,6 +35,7 @@ struct catalog_source catalog_call_source(struct api_call *call, struct store_re
                                    .zones = server->zones,
                                    .settings = server->settings,
                                    .redacted = !call_sees_content(call),
+                                   .principal = call->principal,
                                    .now_us = server->store->shared ? engine_now_us(server->engine)
                                                                    : clock_wall_us(),
                                    .arena = scratch};

@@ -77,7 +77,8 @@ static const struct copy_column tags[] = {NAMESPACE, TEXT("tag"), INT("task")};
 
 static const struct copy_column events[] = {INT("task"),   INT("seq"),     UUID("id"),
                                             TEXT("status"), TEXT("state"), LONG("detail"),
-                                            TEXT("actor"), TIME("created_at")};
+                                            TEXT("actor"), TIME("created_at"),
+                                            TEXT("principal")};
 
 static const struct copy_column executions[] = {EXECUTION_FIELDS(COPIED)};
 

@@ -241,8 +241,9 @@ static int write_chunk(const struct catalog_page *page, const struct catalog_sou
                        struct buf *out, struct err *err)
 {
     const char *at = chunk->items;
+    bool all = !source->principal || !source->principal->user_id.data;
 
-    if (page->kind == CATALOG_JOB && chunk->count) {
+    if (page->kind == CATALOG_JOB && chunk->count && all) {
         uint32_t count = chunk->count < *left ? chunk->count : *left;
 
         json_comma(out);
@@ -251,8 +252,11 @@ static int write_chunk(const struct catalog_page *page, const struct catalog_sou
         return catalog_write_jobs(source, chunk->items, count, out, err);
     }
     for (uint32_t i = 0; i < chunk->count && *left > 0; i++, at += chunk->item_bytes) {
+        bool shows;
+
         memcpy(before_id, at, sizeof *before_id);
-        if (!is_shown(page, at))
+        TRY(catalog_shows(source, page->kind, at, &shows, err));
+        if (!shows || !is_shown(page, at))
             continue;
         json_comma(out);
         TRY(catalog_write(source, page->kind, at, out, err));

@@ -95,6 +95,8 @@ static bool is_wanted(const struct reading *reading, const struct job *job)
     char id[UUID_TEXT_BYTES];
 
     uuid_format(&job->id, id);
+    if (!catalog_shows_job(reading->source, job))
+        return false;
     return !reading->job.data || str_eq(reading->job, job->name) || str_is(reading->job, id);
 }
 

@@ -76,7 +76,7 @@ EXPECTED = {
     ),
     "access:write": (
         "POST /v1/tokens", "GET /v1/tokens", "GET /v1/tokens/{id}", "DELETE /v1/tokens/{id}",
-        "POST /v1/tokens/{id}:rotate",
+        "POST /v1/tokens/{id}:rotate", "GET /v1/keys", "POST /v1/keys:rotate", "POST /v1/keys:destroy",
     ),
     "access:write in *": (
         "POST /v1/namespaces", "PATCH /v1/namespaces/{name}", "DELETE /v1/namespaces/{name}", "GET /v1/keys",

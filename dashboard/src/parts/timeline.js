@@ -62,7 +62,8 @@ export function Timeline({ base, task, page, executions }) {
         return html`<li key=${event.seq} class=${event.status}><i aria-hidden="true"></i>
             <div><strong>${statusText(event.status)}</strong> ${event.state
             && event.state.toLowerCase() !== event.status && html`<em>${event.state}</em>`}
-            <span class="faint">${t(`actor.${event.actor}`)}</span>
+            <span class="faint">${t(`actor.${event.actor}`)}${
+            event.principal && `, ${event.principal}`}</span>
             ${isSealed(event.detail) ? html`<p><${Sealed} value=${event.detail}/></p>` : words(event.detail)
             && html`<p>${words(event.detail)}</p>`}</div>
             <div class="when"><time datetime=${event.created_at} title=${fullTime(event.created_at)}>${

@@ -64,6 +64,7 @@ static const struct view_column event_columns[] = {
     {"STATUS", "/status", VIEW_STATUS},
     {"STATE", "/state", VIEW_TEXT | VIEW_SPARE(2)},
     {"ACTOR", "/actor", VIEW_ID | VIEW_SPARE(3)},
+    {"PRINCIPAL", "/principal", VIEW_TEXT | VIEW_SPARE(4)},
     {"DETAIL", "/detail", VIEW_TEXT | VIEW_SPARE(1)},
 };
 

@@ -172,6 +172,7 @@ void render_job(struct buf *out, const struct job *job, const struct job_extra *
     render_text(out, "callback_url", job->callback_url);
     render_bool(out, "is_active", job->is_active);
     render_text(out, "created_by", job->created_by);
+    render_text(out, "created_by_principal", job->principal);
     render_time(out, "created_at", job->created_at_us);
     render_time(out, "updated_at", job->updated_at_us);
     render_time(out, "deleted_at", job->deleted_at_us);

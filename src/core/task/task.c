@@ -5,6 +5,7 @@
 static const char *const actor_words[] = {
     [ACTOR_API] = "API",           [ACTOR_WORKER] = "WORKER", [ACTOR_SCHEDULER] = "SCHEDULER",
     [ACTOR_RECOVERY] = "RECOVERY", [ACTOR_LEADER] = "LEADER", [ACTOR_USER] = "USER",
+    [ACTOR_ACCESS] = "ACCESS",
 };
 
 static const char *const execution_words[EXECUTION_STATUS_COUNT] = {

@@ -4,6 +4,7 @@
 #include "engine/access/token_changes.h"
 
 #include "core/bounds.h"
+#include "engine/access/makers.h"
 #include "engine/audit/trail.h"
 #include "engine/batch.h"
 #include "engine/chores.h"
@@ -49,6 +50,7 @@ static int change(struct batch *batch, struct token_row *token, struct err *err)
     TRY(verbs_of(batch)->generation_next(batch->store, &token->generation, err));
     TRY(verbs_of(batch)->put(batch->store, token, err));
     batch->wrote = batch->news.tokens_changed = true;
+    TRY(makers_put(batch->engine, token, 1, err)); /* what is claimed in this batch asks them */
     TRY_MEMORY(BATCH_GROW(batch, batch->news.tokens));
     TRY_MEMORY(token_copy(token, &batch->arena,
                           &batch->news.tokens.items[batch->news.tokens.count]));
@@ -238,7 +240,8 @@ static int follow(struct batch *batch, struct access_request *request)
 
     TRY(verbs_of(batch)->changed(batch->store, 0, request->base.arena, &request->tokens,
                                  &request->count, &request->base.err));
-    engine->tokens = (struct tokens_told){.tell = request->tell, .ctx = request->tell_ctx};
+    engine->tokens.tell = request->tell;
+    engine->tokens.ctx = request->tell_ctx;
     if (request->count)
         engine->tokens.generation = request->tokens[request->count - 1].generation;
     chore_soon(engine, CHORE_ACCESS, batch->now_us);
@@ -285,7 +288,7 @@ int access_look(struct batch *batch, int64_t *next_us, struct err *err)
     uint32_t count;
 
     *next_us = INT64_MAX;
-    if (!batch->store->shared || !engine->tokens.tell)
+    if (!batch->store->shared)
         return 0;
     *next_us = batch->now_us + LOOK_US;
     TRY(verbs_of(batch)->generation(batch->store, &generation, err));
@@ -293,6 +296,7 @@ int access_look(struct batch *batch, int64_t *next_us, struct err *err)
         return 0;
     TRY(verbs_of(batch)->changed(batch->store, engine->tokens.generation, &batch->arena, &tokens,
                                  &count, err));
+    TRY(makers_put(engine, tokens, count, err));
     for (uint32_t i = 0; i < count; i++) {
         TRY_MEMORY(BATCH_GROW(batch, batch->news.tokens));
         batch->news.tokens.items[batch->news.tokens.count++] = tokens[i];

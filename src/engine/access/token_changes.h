@@ -10,6 +10,7 @@ struct batch;
 struct tokens_told {
     access_tell *tell;  /* NULL = no listener */
     void *ctx;
+    struct makers *makers; /* of the first writer; whose rights tasks run with */
     int64_t generation; /* of the newest change that a look at the store has shown */
 };
 

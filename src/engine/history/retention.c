@@ -4,6 +4,7 @@
 
 #include "base/fault.h"
 #include "core/bounds.h"
+#include "engine/access/rights.h"
 #include "engine/audit/trail.h"
 #include "engine/batch.h"
 #include "engine/engine_state.h"
@@ -314,6 +315,8 @@ int control_purge(struct batch *batch, struct request *base)
     struct err *err = &request->base.err;
 
     request->removed = 0;
+    if (rights_hide(base, request->user_id))
+        return 0; /* as of a user without tasks */
     if (!engine->history.reader)
         engine->history.reader = engine->store->verbs->reader_open(engine->store, err);
     if (!engine->history.reader || batch_settle(batch, err) < 0)

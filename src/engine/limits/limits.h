@@ -7,6 +7,7 @@
 #include "base/map.h"
 #include "core/rate.h"
 #include "engine/engine.h"
+#include "engine/limits/user_limits.h"
 #include "engine/namespaces/namespaces.h"
 #include "store/store.h"
 
@@ -59,6 +60,7 @@ struct limits {
     struct heap wakes;           /* limits whose rate lets tasks back in later */
     bool unpark_some;            /* some queue has unpark_all set */
     struct namespaces namespaces;
+    struct user_limits users;
 };
 
 int limits_load(struct engine *engine, struct err *err); /* queues, and what runs of them */

@@ -5,9 +5,12 @@
 
 #include "base/fault.h"
 #include "calendar/zones.h"
+#include "core/callback_allow.h"
 #include "core/plan/catalog_fields.h"
 #include "core/plan/catalog_parse.h"
 #include "core/plan/job.h"
+#include "core/queue_name.h"
+#include "engine/access/rights.h"
 #include "engine/audit/trail.h"
 #include "engine/batch.h"
 #include "engine/engine_state.h"
@@ -37,15 +40,23 @@ struct str catalog_namespace(const struct request *request)
     return name.data ? name : STR(TASK_DEFAULT_NAMESPACE);
 }
 
-int catalog_job(struct batch *batch, const struct request *request, const struct uuid *id,
-                struct batch_job **found, struct err *err)
+static int find_job(struct batch *batch, const struct request *request, const struct uuid *id,
+                    struct batch_job **found, struct err *err)
 {
     TRY(jobs_load(batch, id, 1, true, err));
     *found = jobs_get(batch, id);
     if (!*found || (*found)->job->deleted_at_us != 0 ||
-        namespace_hides(request, (*found)->job->namespace_name))
+        namespace_hides(request, (*found)->job->namespace_name) ||
+        rights_hide(request, (*found)->job->created_by))
         return catalog_no_such(err, "job", id);
     return 0;
+}
+
+int catalog_job(struct batch *batch, const struct request *request, const struct uuid *id,
+                struct batch_job **found, struct err *err)
+{
+    TRY(find_job(batch, request, id, found, err));
+    return rights_change(request, (*found)->job->created_by, "this job", err);
 }
 
 static const struct catalog_verbs *verbs_of(const struct batch *batch)
@@ -165,7 +176,8 @@ static int find_category(struct batch *batch, const struct catalog_request *requ
 }
 
 /* As a whole, and whether its runs could be made. */
-static int check_job(struct batch *batch, const struct job *job, struct err *err)
+static int check_job(struct batch *batch, const struct request *request, const struct job *job,
+                     struct err *err)
 {
     struct task_input *input = TRY_MEMORY(arena_alloc(&batch->arena, sizeof *input));
     struct category_state *category;
@@ -178,14 +190,27 @@ static int check_job(struct batch *batch, const struct job *job, struct err *err
         return err_set_field(err, ERR_INVALID, "queue", "the queue '" STR_FMT "' lives in another "
                              "store than the jobs; choose one of the main store",
                              STR_ARG(input->spec.queue));
-    return 0;
+    if (!request->caller || !request->caller->principal)
+        return 0;
+    if (input->spec.callback_url.data)
+        TRY(callback_check_right(batch->engine->settings, request->caller->principal, err));
+    return principal_check_work(request->caller->principal, queue_name_plain(input->spec.queue),
+                                input->spec.type, category->row.name, err);
+}
+
+/* Who lets a job be fired may use what it uses. */
+int catalog_check_work(struct batch *batch, const struct request *request,
+                       const struct batch_job *known, struct err *err)
+{
+    return check_job(batch, request, known->job, err);
 }
 
 static int put_job(struct batch *batch, const struct catalog_request *request, struct job *job,
                    struct err *err)
 {
     TRY(find_category(batch, request, job, err));
-    TRY(check_job(batch, job, err));
+    TRY(check_job(batch, &request->base, job, err));
+    job->principal = request_maker(&request->base);
     job->updated_at_us = batch->now_us;
     FAULT_POINT("catalog.put");
     return verbs_of(batch)->job_put(batch->store, job, err);
@@ -308,11 +333,12 @@ static int create_dependency(struct batch *batch, struct catalog_request *reques
     dependency->created_at_us = batch->now_us;
     TRY(job_dependency_read(dependency, err));
     TRY(catalog_job(batch, &request->base, &dependency->job_id, &job, err));
-    if (catalog_job(batch, &request->base, &dependency->depends_on_job_id, &other, err) < 0) {
+    if (find_job(batch, &request->base, &dependency->depends_on_job_id, &other, err) < 0) {
         if (err->code == ERR_NOT_FOUND)
             err_set_field(err, ERR_INVALID, "depends_on_job_id", "there is no such job");
         return -(int)err->code;
     }
+    TRY(catalog_check_work(batch, &request->base, job, err));
     TRY(check_cycle(batch, dependency, err));
     TRY(triggers_check(batch, dependency, job->job, err));
     FAULT_POINT("catalog.put");
@@ -372,15 +398,40 @@ static int delete_dependency(struct batch *batch, struct catalog_request *reques
 {
     const struct job_dependency *edge = find_edge(batch, request);
     struct err *err = &request->base.err;
+    struct batch_job *job;
 
     if (!edge)
         return catalog_no_such(err, "dependency", &request->id);
+    TRY(catalog_job(batch, &request->base, &edge->job_id, &job, err));
     FAULT_POINT("catalog.delete");
     TRY(verbs_of(batch)->dependency_delete(batch->store, &edge->id, err));
     return let_waiting_go(batch, edge, err);
 }
 
 /* ---- all of them ---- */
+
+/* A job belongs to the user in created_by, what is planned for it to the user of its job, and a
+ * category to no user. */
+static int take_owner(struct catalog_request *request)
+{
+    const struct caller *caller = request->base.caller;
+    struct str *owner = &request->item.job.created_by;
+    struct err *err = &request->base.err;
+
+    if (!caller || !caller->principal || !caller->principal->user_id.data)
+        return 0;
+    if (request->kind == CATALOG_CATEGORY)
+        return principal_refuse_ownerless(caller->principal, "a category", err);
+    if (request->kind != CATALOG_JOB || request->op == CATALOG_DELETE)
+        return 0;
+    if (request->op == CATALOG_UPDATE && (request->set & JOB_FIELD_CREATED_BY) && !owner->data)
+        return err_set_field(err, ERR_FORBIDDEN, "created_by", "this credential cannot give up a "
+                             "job of its user");
+    TRY(principal_check_user(caller->principal, "created_by", *owner, err));
+    if (request->op == CATALOG_CREATE)
+        *owner = caller->principal->user_id;
+    return 0;
+}
 
 static int apply(struct batch *batch, struct catalog_request *request)
 {
@@ -461,6 +512,7 @@ static int apply_told(struct batch *batch, struct catalog_request *request)
 
     if (!request->base.caller)
         return apply(batch, request);
+    TRY(take_owner(request));
     if (request->op != CATALOG_CREATE)
         TRY(load_before(batch, request, &before, err));
     if (before && request->op == CATALOG_DELETE)

@@ -21,6 +21,8 @@ struct planned {
     bool once;
 };
 
+/* Who made it (struct principal.key). */
+struct str planned_maker(const struct planned *planned);
 /* The due plans, earliest first, in the batch's arena; *next_us: when the next other plan is
  * due. */
 int planned_due(struct batch *batch, enum plan_kind kind, uint32_t limit, struct planned **planned,

@@ -32,6 +32,7 @@ struct run_wish {
     struct str traceparent, tracestate;
     struct str detail; /* of the first event */
     struct str state;  /* while it waits for other runs; absent = it does not */
+    struct str planner;            /* who made what fires it; absent = the program */
     const struct principal *maker; /* who asked for it; NULL = a plan, or the program itself */
 };
 

@@ -38,6 +38,7 @@ struct routes {
     atomic_uint turn;         /* claims begin with another part each time */
     uint64_t seed;
     struct measure_names *names; /* of what is measured, the same in all parts */
+    struct makers *makers; /* of the first store, whose tokens count in all */
     _Atomic uint64_t *hints;  /* where tasks are, by their ids: guesses, checked by who is asked */
     pthread_mutex_t mutex;    /* the calls that may wait, all of their shares */
     struct call *waiting;

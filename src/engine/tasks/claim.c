@@ -7,6 +7,7 @@
 #include "core/bounds.h"
 #include "core/queue_name.h"
 #include "core/task/checkpoint.h"
+#include "engine/access/makers.h"
 #include "engine/batch.h"
 #include "engine/chores.h"
 #include "engine/engine_state.h"
@@ -243,7 +244,8 @@ static uint32_t next_step(const struct batch *batch, size_t task_bytes)
     return fit < BOUND_CLAIM_MAX ? (uint32_t)fit : BOUND_CLAIM_MAX;
 }
 
-/* Of what the line gave, what the claim gets: a task outside of its category's window is put off,
+/* Of what the line gave, what the claim gets: a task whose maker lost the right is held, one
+ * outside of its category's window is put off,
  * and beyond its category's batch_size the rest is left to the next claim. */
 static int hand_out(struct batch *batch, struct claim_request *request,
                     struct worker_state *worker, struct task **tasks, uint32_t count,
@@ -252,9 +254,10 @@ static int hand_out(struct batch *batch, struct claim_request *request,
     for (uint32_t i = 0; i < count; i++) {
         enum claim_move move = CLAIM_TAKE;
 
-        if (tasks[i]->row.locked)
+        TRY(makers_admit(batch, tasks[i], &move, err));
+        if (move == CLAIM_TAKE && tasks[i]->row.locked)
             TRY(windows_lock(batch, tasks[i], &move, err));
-        else if (!uuid_is_nil(&tasks[i]->spec.category_id))
+        else if (move == CLAIM_TAKE && !uuid_is_nil(&tasks[i]->spec.category_id))
             TRY(windows_admit(batch, request, tasks[i], &move, err));
         if (move == CLAIM_TAKE)
             TRY(claim_take(batch, request, worker, tasks[i], err));

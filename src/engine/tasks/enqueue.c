@@ -5,8 +5,10 @@
 #include "base/fault.h"
 #include "base/json.h"
 #include "core/bounds.h"
+#include "core/callback_allow.h"
 #include "core/plan/job.h"
 #include "core/queue_name.h"
+#include "engine/access/makers.h"
 #include "engine/batch.h"
 #include "engine/engine_state.h"
 #include "engine/figures/spans.h"
@@ -49,7 +51,9 @@ static int check_parents_of(struct plan *plan, struct task_input *input)
 
         if (!dependency->ref.data)
             TRY(batch_task(plan->batch, &dependency->task_id, &parent, plan->err));
-        if (parent && !str_eq(parent->spec.namespace_name, input->spec.namespace_name))
+        if (parent && (!str_eq(parent->spec.namespace_name, input->spec.namespace_name) ||
+                       (input->maker && principal_row(input->maker, parent->spec.user_id,
+                                                      false) == ROW_HIDDEN)))
             parent = NULL; /* as if there were none */
         if (dependency->ref.data || parent) {
             input->depends_on[kept++] = *dependency;
@@ -111,13 +115,32 @@ static int check_queues(struct plan *plan)
     return 0;
 }
 
-/* What the credential of its maker is limited to. */
-static int check_rights(struct plan *plan, const struct task_input *input)
+/* What one user's credential makes is that user's; a child is its parent's user's. */
+static int take_user(struct plan *plan, struct task_input *input)
 {
+    const struct principal *maker = input->maker;
+
+    if (!input->spec.user_id.data && plan->parent)
+        input->spec.user_id = plan->parent->spec.user_id;
+    if (!maker || !maker->user_id.data)
+        return 0;
+    TRY(principal_check_user(maker, "user_id", input->spec.user_id, plan->err));
+    input->spec.user_id = maker->user_id;
+    return 0;
+}
+
+/* What the credential of its maker is limited to. */
+static int check_rights(struct plan *plan, struct task_input *input)
+{
+    TRY(take_user(plan, input));
+    if (input->spec.callback_url.data && input->maker)
+        TRY(callback_check_right(plan->batch->engine->settings, input->maker, plan->err));
+    if (plan->parent)
+        TRY(makers_check_child(plan->batch->engine, plan->parent, input, plan->err));
     if (!input->maker || !uuid_is_nil(&input->spec.origin.job_id)) /* runs: make_input */
         return 0;
-    return principal_check_work(input->maker, queue_name_plain(input->spec.queue), input->spec.type,
-                                input->category, plan->err);
+    return principal_check_work(input->maker, queue_name_plain(input->spec.queue),
+                                input->spec.type, input->category, plan->err);
 }
 
 static int check_places(struct plan *plan)
@@ -186,6 +209,14 @@ void inherit_trace(const struct batch *batch, const struct task *parent, struct 
     spec->trace.state = spec->trace.parent.data ? parent->spec.trace.state : STR_NONE;
 }
 
+/* A child has the maker of its parent; a run names its job's maker itself. */
+static struct str maker_of(const struct plan *plan, const struct task_input *input)
+{
+    if (plan->parent)
+        return plan->parent->spec.origin.principal;
+    return input->maker ? input->maker->key : input->spec.origin.principal;
+}
+
 /* A run's task got its id before. */
 /* What a handler of an encrypted task hands on is encrypted, unless it says how it is stored. */
 static void inherit_seal(const struct task *parent, struct arena *arena, struct task_seal *seal)
@@ -209,7 +240,7 @@ static struct task *make_task(struct plan *plan, struct task_input *input,
     task->spec.namespace_name = queue_name_namespace(input->spec.queue);
     task->spec.created_at_us = batch->now_us;
     if (uuid_is_nil(&input->forked_from)) /* a fork is its original's maker's: it has its payload */
-        task->spec.origin.principal = input->maker ? input->maker->key : STR_NONE;
+        task->spec.origin.principal = maker_of(plan, input);
     if (plan->parent) {
         task->spec.origin.parent_id = plan->parent->id;
         if (!task->spec.correlation_id.data)
@@ -302,6 +333,11 @@ static int reserve(struct plan *plan, uint32_t at)
     if (find_owner(plan, &unique, at, &owner) < 0 || !owner)
         return -(int)plan->err->code;
     plan->duplicate[at] = true;
+    if (plan->inputs[at].maker &&
+        principal_row(plan->inputs[at].maker, owner->spec.user_id, false) == ROW_HIDDEN)
+        return err_set_field(plan->err, ERR_CONFLICT, by_key ? "idempotency_key" : "hash_input",
+                             "there is already a task with this %s; choose another one",
+                             by_key ? "idempotency_key" : "input");
     plan->differs[at] = !same_payload(owner->spec.payload, task->spec.payload);
     plan->tasks[at] = owner;
     return 0;
@@ -596,8 +632,7 @@ int enqueue_tasks(struct batch *batch, struct task_input *inputs, uint32_t count
         TRY(admit_seal(&plan, tasks[i]));
     }
     for (uint32_t i = 0; i < count; i++) {
-        TRY(reserve(&plan, i));
-        if (reserve_external(&plan, i) < 0)
+        if (reserve(&plan, i) < 0 || reserve_external(&plan, i) < 0)
             return err->code == ERR_CONFLICT ? give_back(&plan, i + 1) : -(int)err->code;
     }
     if (merge_all_parents(&plan) < 0)
@@ -618,6 +653,9 @@ int enqueue_apply(struct batch *batch, struct request *base)
 {
     struct enqueue_request *request = (struct enqueue_request *)base;
     struct arena *arena = request->base.arena;
+    struct user_taken *taken;
+    uint32_t taken_count;
+    int rc;
 
     for (uint32_t i = 0; i < request->count; i++)
         request->inputs[i].spec.namespace_name =
@@ -630,7 +668,10 @@ int enqueue_apply(struct batch *batch, struct request *base)
         return err_no_memory(&request->base.err);
     for (uint32_t i = 0; base->caller && i < request->count; i++)
         request->inputs[i].maker = base->caller->principal;
-    return enqueue_tasks(batch, request->inputs, request->count, request->actor, NULL, arena,
-                         request->tasks, request->duplicate, request->differs,
-                         &request->base.err);
+    TRY(user_limits_take(batch, base, request->inputs, request->count, &taken, &taken_count));
+    rc = enqueue_tasks(batch, request->inputs, request->count, request->actor, NULL, arena,
+                       request->tasks, request->duplicate, request->differs, &request->base.err);
+    if (rc < 0)
+        user_limits_give_back(taken, taken_count);
+    return rc;
 }

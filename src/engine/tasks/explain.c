@@ -5,6 +5,7 @@
 #include "engine/tasks/explain.h"
 
 #include "core/bounds.h"
+#include "engine/access/rights.h"
 #include "engine/batch.h"
 #include "engine/engine_state.h"
 #include "engine/leases/workers.h"
@@ -178,7 +179,8 @@ int explain_apply(struct batch *batch, struct request *base)
     TRY(batch_settle(batch, err));
     TRY(batch_flush(batch, err));
     TRY(batch_task(batch, &request->task_id, &task, err));
-    if (!task || namespace_hides(base, task->spec.namespace_name))
+    if (!task || namespace_hides(base, task->spec.namespace_name) ||
+        rights_hide(base, task->spec.user_id))
         return err_set(err, ERR_NOT_FOUND, "there is no task with this id");
     TRY(explain_task(batch, task, request->base.arena, facts, err));
     TRY(explain_chain(batch, request->base.arena, facts, err));

@@ -63,7 +63,9 @@ struct door *door_open(struct server *server, struct err *err)
         door->refusals = refusals_open(server, err);
     else
         err_no_memory(err);
-    if (!door || !door->refusals) {
+    if (door && door->refusals)
+        door->even = even_open(server, err);
+    if (!door || !door->even) {
         door_free(door);
         return NULL;
     }
@@ -101,6 +103,7 @@ void door_stop(struct door *door)
 {
     while (!TAILQ_EMPTY(&door->held))
         let_go(door, TAILQ_FIRST(&door->held));
+    even_stop(door->even);
     door_waits_end(&door->waits, true);
     refusals_stop(door->refusals);
     token_watch_stop(door->watch);
@@ -111,6 +114,7 @@ void door_free(struct door *door)
     if (!door)
         return;
     refusals_free(door->refusals);
+    even_free(door->even);
     loop_timer_free(door->timer);
     token_watch_free(door->watch);
     tokens_deinit(&door->tokens);
@@ -173,6 +177,10 @@ static int check_right(struct api_call *call)
         return err_set(&call->err, ERR_FORBIDDEN, "this concerns the whole store and needs the "
                        "scope %s in every namespace (*); ask its administrator",
                        scope_word(needs->scope));
+    if ((needs->kind == RIGHT_EVERYWHERE ||
+         (needs->kind == RIGHT_SCOPE && !scope_is_of_rows(needs->scope))) &&
+        principal_allows(principal, needs->scope))
+        TRY(principal_check_all_users(principal, &call->err));
     if (needs->kind == RIGHT_ANYONE || principal_allows(principal, needs->scope) ||
         (needs->kind == RIGHT_OWN && principal_allows(principal, SCOPE_TASKS_ENQUEUE)))
         return 0;
@@ -254,6 +262,7 @@ static int identify(struct api_call *call, bool *waits)
     TRY(rc);
     call->principal = who.principal;
     call->credential.token = who.token;
+    even_came(call);
     if (who.token)
         token_hold(who.token);
     return 0;

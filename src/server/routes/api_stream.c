@@ -9,6 +9,7 @@
 #include "core/queue_name.h"
 #include "server/door/tokens.h"
 #include "server/figures/sampler.h"
+#include "server/sight.h"
 #include "server/stream.h"
 #include "server/stream_history.h"
 
@@ -73,6 +74,10 @@ static bool reader_wants(const struct stream_reader *reader, const struct stream
     if (reader->type.data &&
         !str_eq(reader->type, str_span(names + record->queue_len, record->type_len)))
         return false;
+    if (call_has_user(reader->call) && record->user_len > 0 &&
+        !str_eq(reader->call->principal->user_id,
+                str_span(names + record->queue_len + record->type_len, record->user_len)))
+        return false;
     return uuid_is_nil(&reader->task_id) || uuid_eq(&reader->task_id, &record->task_id);
 }
 
@@ -121,7 +126,8 @@ static void hand_out(struct stream *stream, struct stream_reader *reader, const 
         memcpy(&record, records->data + at, sizeof record);
         if (!reader_wants(reader, &record, names))
             continue;
-        head_len = sizeof record + record.queue_len + record.type_len;
+        head_len = sizeof record + record.queue_len + record.type_len +
+                   record.user_len;
         if (stream->piece.len + record.bytes - head_len > PIECE_BYTES)
             send_piece(stream, reader, &events);
         buf_append(&stream->piece, records->data + at + head_len, record.bytes - head_len);
@@ -251,12 +257,14 @@ static void write_note(struct stream *stream, struct buf *out, const struct task
 {
     struct stream_record record = {.task_id = note->id, .number = stream->number,
                                    .queue_len = (uint16_t)note->queue.len,
-                                   .type_len = (uint16_t)note->type.len};
+                                   .type_len = (uint16_t)note->type.len,
+                                   .user_len = (uint16_t)note->user_id.len};
     size_t start = out->len;
 
     buf_append(out, &record, sizeof record);
     buf_str(out, note->queue);
     buf_str(out, note->type);
+    buf_str(out, note->user_id);
     buf_format(out, "id: %08x-%llu\nevent: task\ndata: {", stream->epoch,
                (unsigned long long)stream->number);
     render_uuid(out, "id", &note->id);
@@ -351,6 +359,8 @@ static int check_reader(struct api_call *call, struct stream_reader *reader)
     reader->stats_only = str_is(call_parameter(call, "stats"), "only");
     if (reader->stats && !reader->stats_only && !str_is(call_parameter(call, "stats"), "1"))
         return err_set_field(&call->err, ERR_INVALID, "stats", "stats is 1, only, or left out");
+    if (reader->stats)
+        TRY(principal_check_all_users(call->principal, &call->err));
     TRY(search_read_exact("queue", &reader->queue, &call->err));
     TRY(search_read_exact("type", &reader->type, &call->err));
     reader->within = arena_str(call->arena, call_namespace(call));

@@ -3,6 +3,7 @@
  * spawned or were spawned by. Tasks are shown in short; clients ask for their payloads one by one.
  * It only reads. Loop thread, but for read_graph (a reader's). */
 #include "server/routes/api_tasks.h"
+#include "server/sight.h"
 
 #include "base/json.h"
 #include "core/queue_name.h"
@@ -108,7 +109,8 @@ static int visit(struct graph *graph, const struct uuid *id)
     struct task *task = NULL;
 
     TRY(verbs->read_task(graph->reader, id, graph->scratch, &task, err));
-    if (!task || call_hides(graph->call, task->spec.namespace_name))
+    if (!task || call_hides(graph->call, task->spec.namespace_name) ||
+        call_hides_task(graph->call, task))
         return 0;
     TRY(verbs->read_dependencies(graph->reader, id, graph->scratch, &up, &up_count, err));
     TRY(verbs->read_dependents(graph->reader, id, graph->scratch, &down, &down_count, err));

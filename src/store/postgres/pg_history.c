@@ -59,6 +59,7 @@ static const struct field event_columns[] = { /* as in events_insert */
     EVENT("detail", FIELD_TEXT, 0, detail),
     EVENT_WORD("actor", actor, actors),
     EVENT("created_at", FIELD_TIME, FIELD_ALWAYS, created_at_us),
+    EVENT("principal", FIELD_TEXT, 0, principal),
 };
 static const struct pg_table event_table = {"task_event_rows", event_columns,
                                             COUNT(event_columns), 2, NULL};

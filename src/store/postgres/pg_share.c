@@ -1,4 +1,4 @@
-/* Row-level security for SQL from outside (migration 0024): the policies and rights of the role
+/* Row-level security for SQL from outside (migration 0025): the policies and rights of the role
  * that access.sql_role names, as far as they are missing. Only the owner of the tables can make
  * them; a node that is not leaves that to `perdura migrate up`. Runs at the open, after the schema
  * was compared: these functions run with the owner's rights. */

@@ -36,7 +36,7 @@
 
 #define ROWS_TOKEN_STATEMENTS(X)                                                                   \
     X(token_put) X(token_by_id) X(tokens_changed) X(tokens_all) X(tokens_count)                    \
-    X(tokens_used) X(token_generation) X(token_generation_next)
+    X(tokens_used) X(token_generation) X(token_generation_next) X(task_adopt)
 
 #define ROWS_WAITING_STATEMENTS(X) X(parked_first) X(parked_keys) X(due_first) X(due_next)        \
     X(unique_task) X(uniques_delete)

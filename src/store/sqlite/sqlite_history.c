@@ -31,6 +31,7 @@ int sqlite_events_insert(struct store *base, const struct task_event *events, ui
         bind_str(stmt, 6, event->detail);
         bind_word(stmt, 7, actor_word(event->actor));
         bind_int(stmt, 8, event->created_at_us);
+        bind_str(stmt, 9, event->principal);
         TRY(sql_run(sql, stmt, NULL, err));
     }
     return 0;
