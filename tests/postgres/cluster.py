@@ -230,7 +230,7 @@ class ClusterTest(unittest.TestCase):
         self.assertEqual([code for code in codes if code != 0], [], log[-3000:])
         self.assertNotIn("Sanitizer", log)
         code, text = cluster.verify()
-        self.assertEqual(code, 0, text)
+        self.assertEqual(code, 0, text[:3000])
 
     def temporary_folder(self):
         folder = tempfile.mkdtemp(prefix="perdura-cluster-test-")

@@ -10,6 +10,7 @@ import signal
 import sqlite3
 import subprocess
 import tempfile
+import time
 import unittest
 
 import harness
@@ -411,15 +412,18 @@ class Killed(CopyTest):
                         node.element(task, "complete", result={"ok": task["payload"]["i"]}))
         self.stop(node)
 
-    def killed_copies(self, source, target):
-        """Kills it sooner or later until one lives to its end. How many did not."""
+    def killed_copies(self, source, target, whole_s):
+        """Kills it sooner or later until one lives to its end. How many did not. The first comes to the
+        middle of its work: whole_s is what all of it takes."""
         seed = random.Random(7)
         for kills in range(KILLS_MAX):
-            with subprocess.Popen([harness.binary(), "copy", "--from", source, "--to", target,
+            with subprocess.Popen([harness.binary(), "copy", "--again", "--from", source, "--to", target,
                                    "--json"], stdout=subprocess.PIPE,
                                   stderr=subprocess.PIPE, text=True) as process:
                 try:
-                    out, err = process.communicate(timeout=seed.uniform(0.05, 0.2 + kills * 0.05))
+                    out, err = process.communicate(timeout=whole_s * seed.uniform(0.6, 0.9)
+                                                   if kills == 0 else
+                                                   whole_s * seed.uniform(0.1, 0.4 + kills * 0.1))
                 except subprocess.TimeoutExpired:
                     process.kill()
                     continue
@@ -428,8 +432,9 @@ class Killed(CopyTest):
         raise AssertionError("it never came to its end")
 
     def check_kills(self, source, target, cut):
-        kills, last = self.killed_copies(source, target)
-        report = self.perdura("copy", "--again", "--from", source, "--to", cut, "--json").stdout
+        began = time.monotonic()
+        report = self.perdura("copy", "--from", source, "--to", cut, "--json").stdout
+        kills, last = self.killed_copies(source, target, time.monotonic() - began)
         self.assertGreater(kills, 0)
         self.assertTrue(last["resumed"])
         self.assertEqual(last["tables"], json.loads(report)["tables"])

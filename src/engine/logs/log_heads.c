@@ -211,12 +211,19 @@ static int take_heads(struct batch *batch, struct taken *taken, struct err *err)
     return 0;
 }
 
-static int sign_trail(struct batch *batch, struct pen *pen, const struct log_part *entries,
-                      struct err *err)
+/* Looked at again under the lock that records take turns with: another node may have signed the
+ * entries meanwhile, or a key that has just begun. Two records of one entry would be a finding. */
+static int sign_trail(struct batch *batch, struct pen *pen, struct err *err)
 {
-    TRY(pen_write_parts(batch, pen, entries->refused ? ANCHOR_REFUSED : ANCHOR_HEADS, STR_NONE,
-                        entries, 1, err));
-    return trail_signed(batch, entries, err);
+    struct log_part entries;
+    bool any;
+
+    TRY(trail_unsigned(batch, &entries, &any, err));
+    if (!any)
+        return 0;
+    TRY(pen_write_parts(batch, pen, entries.refused ? ANCHOR_REFUSED : ANCHOR_HEADS, STR_NONE,
+                        &entries, 1, err));
+    return trail_signed(batch, &entries, err);
 }
 
 static int write_all(struct batch *batch, const struct taken *taken, bool seam, struct err *err)
@@ -234,7 +241,7 @@ static int write_all(struct batch *batch, const struct taken *taken, bool seam, 
         rc = pen_write_parts(batch, &pen, ANCHOR_HEADS, STR("written"),
                              batch->logs.remembered.items, batch->logs.remembered.count, err);
     if (rc == 0 && taken->trail)
-        rc = sign_trail(batch, &pen, &taken->entries, err);
+        rc = sign_trail(batch, &pen, err);
     batch->logs.anchored = true;
     batch->logs.sewn = seam;
     buf_deinit(&pen.text);
