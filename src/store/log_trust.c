@@ -23,7 +23,7 @@ int log_written_add(struct store *store, const struct log_head *head)
     return log_cuts_add(store->log_written, &head->execution_id, head->seq, str_of(hex), 0, 0);
 }
 
-/* The lines are stored all the same, and nothing proves them: without a record of that somebody
+/* The lines are stored all the same, and nothing proves them: without a record of that a client
  * could remove them again unseen. Once for each execution while the server runs. */
 static int note_refused(struct store *store, const struct log_last *last)
 {
