@@ -116,8 +116,8 @@ static int check_service(const void *record, struct err *err)
 
     if (!service_name_valid(rule->name))
         return err_set(err, ERR_INVALID, "the name '" STR_FMT "' of a service must be of at most "
-                       "100 letters, digits, '.', '_', '~' and '-'",
-                       STR_ARG(str_cut(rule->name, 100)));
+                       "%d letters, digits, '.', '_', '~' and '-'",
+                       STR_ARG(str_cut(rule->name, 100)), BOUND_SERVICE_BYTES);
     if (str_starts(rule->url, STR("grpc")))
         return err_set(err, ERR_INVALID, "service '" STR_FMT "' has a grpc url; only http:// and "
                        "https:// services can be called", STR_ARG(rule->name));
@@ -137,7 +137,7 @@ static int check_service(const void *record, struct err *err)
 }
 
 static const struct config_field service_fields[] = {
-    {.key = "name", .kind = CONFIG_TEXT, AT(service_rule, name), .max = BOUND_NAME_BYTES,
+    {.key = "name", .kind = CONFIG_TEXT, AT(service_rule, name), .max = BOUND_SERVICE_BYTES,
      .required = true, .help = "name that handlers and jobs use"},
     {.key = "url", .kind = CONFIG_TEXT, AT(service_rule, url), .max = BOUND_URL_BYTES,
      .required = true, .help = "where its tasks are sent: http://… or https://…"},

@@ -3,6 +3,7 @@
 #include "core/service/service_url.h"
 
 #include "base/json.h"
+#include "core/bounds.h"
 
 static const char *const verbs[SERVICE_VERB_COUNT] = {
     [SERVICE_POST] = "POST",     [SERVICE_PUT] = "PUT", [SERVICE_PATCH] = "PATCH",
@@ -110,7 +111,7 @@ static bool is_plain(struct str text)
 {
     for (size_t i = 0; i < text.len; i++)
         if ((unsigned char)text.data[i] <= ' ' || (unsigned char)text.data[i] >= 127 ||
-            strchr("\\#\"<>^`|", text.data[i]))
+            strchr("\\#\"<>^`|*", text.data[i]))
             return false;
     return true;
 }
@@ -122,6 +123,9 @@ int service_method_check(struct str method, struct err *err)
     int rc;
 
     TRY(split_method(method, &verb, &path, err));
+    if (method.len && method.data[method.len - 1] == '*')
+        return err_set(err, ERR_INVALID, "the method '" STR_FMT "' must not end with '*'",
+                       STR_ARG(method));
     if (path.len == 0 || path.data[0] != '/')
         return 0;
     if (!is_plain(path))
@@ -283,7 +287,7 @@ bool service_name_valid(struct str name)
     for (size_t i = 0; i < name.len; i++)
         if (!is_unreserved(name.data[i]))
             return false;
-    return name.len > 0 && name.len <= 100;
+    return name.len > 0 && name.len <= BOUND_SERVICE_BYTES;
 }
 
 struct str service_type(struct str service, struct str method, struct arena *arena)

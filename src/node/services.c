@@ -1,0 +1,76 @@
+#include "node/services.h"
+
+int services_configure(struct services *services, const struct service_pool_config *config,
+                       const struct log *log, struct err *err)
+{
+    const struct settings *before = services->settings, *now = config->settings;
+    struct service_pool *pool = atomic_load(&services->pool);
+
+    if (!pool && now->services_count == 0)
+        return 0;
+    if (pool && before && before->services == now->services &&
+        before->handlers == now->handlers && before->queues == now->queues)
+        return 0;
+    if (!pool) {
+        if (!services->source)
+            services->source = services->open(services->ctx, err);
+        if (!services->source)
+            return -(int)err->code;
+        pool = service_pool_start(services->source, config, log, err);
+        if (!pool)
+            return -(int)err->code;
+        atomic_store(&services->pool, pool);
+    } else {
+        TRY(service_pool_configure(pool, config, err));
+    }
+    services->settings = now;
+    return 0;
+}
+
+static void *stop(void *ctx)
+{
+    struct services *services = ctx;
+    struct err err = {0};
+
+    worker_stop(service_pool_worker(services->pool), services->grace_ms, &err);
+    return NULL;
+}
+
+void services_stop_begin(struct services *services, int64_t grace_ms)
+{
+    if (!services->pool)
+        return;
+    services->grace_ms = grace_ms;
+    services->stops = pthread_create(&services->stopper, NULL, stop, services) == 0;
+    if (!services->stops)
+        stop(services);
+}
+
+void services_stop_finish(struct services *services, struct worker_counts *counts)
+{
+    struct worker_counts own;
+
+    if (!services->pool)
+        return;
+    if (services->stops)
+        pthread_join(services->stopper, NULL);
+    services->stops = false;
+    own = worker_counts(service_pool_worker(services->pool));
+    counts->finished += own.finished;
+    counts->handed_back += own.handed_back;
+}
+
+void services_hurry(struct services *services)
+{
+    struct service_pool *pool = atomic_load(&services->pool);
+
+    if (pool)
+        worker_hurry(service_pool_worker(pool));
+}
+
+void services_close(struct services *services)
+{
+    service_pool_free(services->pool);
+    if (services->source)
+        services->source->verbs->free(services->source);
+}
