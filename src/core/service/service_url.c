@@ -214,11 +214,11 @@ int service_url_write(struct str url, struct str method, const struct service_va
     TRY(service_method_check(method, err));
     TRY(split_method(method, verb, &path, err));
     buf_str(out, url);
-    if (path.len == 0 || path.data[0] != '/') {
+    if (path.len && path.data[0] == '/') {
+        TRY(write_path(path, values, out, err));
+    } else if (path.len) {
         buf_byte(out, '/');
         write_encoded(out, path);
-    } else {
-        TRY(write_path(path, values, out, err));
     }
     if (out->failed)
         return err_set(err, ERR_INVALID, "the URL of the call is longer than %d bytes",

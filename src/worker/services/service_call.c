@@ -166,7 +166,6 @@ static void set_protocols(CURL *easy)
     curl_easy_setopt(easy, CURLOPT_PROXY, ""); /* also says: not the environment's */
     curl_easy_setopt(easy, CURLOPT_NETRC, (long)CURL_NETRC_IGNORED);
     curl_easy_setopt(easy, CURLOPT_HTTP_VERSION, (long)CURL_HTTP_VERSION_2TLS);
-    curl_easy_setopt(easy, CURLOPT_PIPEWAIT, 1L); /* streams of one connection where it has them */
     curl_easy_setopt(easy, CURLOPT_PATH_AS_IS, 1L);
 }
 
@@ -272,6 +271,9 @@ int call_prepare(struct service_call *call, struct str method, struct err *err)
     set_verb(call->easy, verb, body);
     set_limits(call);
     set_once(call);
+    /* Wait for a connection that may have room for streams; in clear text there is none. */
+    curl_easy_setopt(call->easy, CURLOPT_PIPEWAIT, service_url_is_clear(call->line->rule->url) ? 0L
+                                                                                              : 1L);
     TRY(call_set_tls(call, err));
     TRY_MEMORY(add_headers(call, service_verb_has_body(verb)));
     curl_easy_setopt(call->easy, CURLOPT_HTTPHEADER, call->headers);
