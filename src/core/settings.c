@@ -87,9 +87,9 @@ bool settings_has_commands(const struct settings *settings)
 
 const struct service_rule *settings_service(const struct settings *settings, struct str name)
 {
-    for (uint32_t i = 0; i < settings->services_count; i++)
-        if (str_eq(settings->services[i].name, name))
-            return &settings->services[i];
+    for (uint32_t i = 0; i < settings->pool.services_count; i++)
+        if (str_eq(settings->pool.services[i].name, name))
+            return &settings->pool.services[i];
     return NULL;
 }
 

@@ -246,6 +246,8 @@ struct pool_settings {
     int64_t slots;                /* of the node's own; -1 = 4 where handlers are configured */
     const struct str *categories; /* count 0 = tasks of all categories */
     uint32_t categories_count;
+    const struct service_rule *services; /* that its handlers and targets of jobs name */
+    uint32_t services_count;
 };
 
 /* A key-encryption key: where it is read from, one of the three. */
@@ -278,8 +280,6 @@ struct settings {
     int64_t grace_ms;
     const struct handler_rule *handlers;
     uint32_t handlers_count;
-    const struct service_rule *services;
-    uint32_t services_count;
     const struct queue_rule *queues;
     uint32_t queues_count;
     const struct priority_rule *rules;

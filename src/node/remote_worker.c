@@ -108,7 +108,7 @@ static int follow(struct remote *remote, struct buf *restart, struct err *err)
     struct worker_rules rules;
 
     TRY(remote->source->reload(remote->source->ctx, &fresh, restart, err));
-    if (fresh->handlers_count + fresh->services_count == 0)
+    if (fresh->handlers_count + fresh->pool.services_count == 0)
         return err_set(err, ERR_INVALID, "it names no handlers");
     rules = rules_of(remote, fresh);
     TRY(worker_configure(remote->worker, &rules, err));

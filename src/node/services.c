@@ -6,9 +6,9 @@ int services_configure(struct services *services, const struct service_pool_conf
     const struct settings *before = services->settings, *now = config->settings;
     struct service_pool *pool = atomic_load(&services->pool);
 
-    if (!pool && now->services_count == 0)
+    if (!pool && now->pool.services_count == 0)
         return 0;
-    if (pool && before && before->services == now->services &&
+    if (pool && before && before->pool.services == now->pool.services &&
         before->handlers == now->handlers && before->queues == now->queues)
         return 0;
     if (!pool) {

@@ -31,7 +31,8 @@ static void fill_config(struct worker *worker, const struct worker_config *given
         config->grace_ms = WORKER_GRACE_MS_DEFAULT;
     if (config->stack_bytes == 0)
         config->stack_bytes = WORKER_STACK_BYTES_DEFAULT;
-    config->registration.pool_size = config->dispatch ? given->registration.pool_size : config->slots;
+    if (!config->dispatch)
+        config->registration.pool_size = config->slots;
     if (!config->registration.hostname.data && gethostname(host, sizeof host - 1) == 0)
         config->registration.hostname = arena_str(&worker->arena, str_of(host));
     worker->runs.max = worker_ahead_init(worker) + 2 * REPORTER_ELEMENTS_MAX +

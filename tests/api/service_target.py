@@ -1,4 +1,4 @@
-"""A service for tests: an HTTP server on loopback that answers as it is told, well or badly, to any
+"""A service for tests: an HTTP server on loopback that answers as the test wants, well or badly, to any
 number of connections at once. Standard library only."""
 import asyncio
 import json

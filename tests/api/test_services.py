@@ -23,9 +23,12 @@ class ServiceTest(ApiTest):
         return reply()
 
     def setUp(self):
-        self.target = Target(self.answer)
+        self.target = self.new_target()
         self.addCleanup(self.target.close)
         super().setUp()
+
+    def new_target(self):
+        return Target(self.answer)
 
     def configuration(self):
         return (f"services:\n  - name: s\n    url: {self.target.url}\n{self.service}"
@@ -380,6 +383,63 @@ class StopTest(ServiceTest):
         self.server.start()
         ended = self.ended(task["id"])
         self.assertEqual((ended["status"], ended["attempts"]), ("completed", 1))
+
+
+class LookupTest(ServiceTest):
+    """A node that dies between a call and its answer: the service is asked before a repeat."""
+    service = "    timeout: 60s\n    methods: {Pay: {lookup: 'GET /paid/{task/id}'}}\n"
+    arguments = ("--config", "p.yaml", "--lease", "1s")
+
+    async def answer(self, call, writer):
+        if call.path.startswith("/paid/"):
+            done = call.path[6:] in self.paid
+            return reply(200, {"paid": "found"}) if done else reply(404)
+        if call.path == "/Pay" and self.loses:
+            if self.loses == "answer":
+                self.paid.append(call.headers["idempotency-key"])
+            self.held.append(call)
+            await asyncio.sleep(60)
+        if call.path == "/Pay":
+            self.paid.append(call.headers["idempotency-key"])
+        return reply(200, {"paid": "now"})
+
+    def setUp(self):
+        self.paid, self.held, self.loses = [], [], None
+        super().setUp()
+
+    def crash(self, loses, method="Pay"):
+        self.loses = loses
+        tasks = [self.run_job(method, max_retries=3) for _ in range(10)]
+        wait_until(lambda: len(self.held) == 10, what="all calls at the service")
+        self.server.process.kill()
+        self.server.process.wait()
+        self.server.process.stdout.close()
+        self.loses = None
+        self.server.start()
+        return [self.ended(task["id"]) for task in tasks]
+
+    def test_a_call_whose_answer_was_lost_is_found_and_not_repeated(self):
+        for task in self.crash("answer"):
+            self.assertEqual((task["status"], task["result"]), ("completed", {"paid": "found"}),
+                             task["error"])
+        self.assertEqual(len(self.paid), len(set(self.paid)), "no key is paid twice")
+
+    def test_a_call_that_was_not_done_is_made_again_with_the_same_key(self):
+        tasks = self.crash("call")
+        for task in tasks:
+            self.assertEqual((task["status"], task["result"]), ("completed", {"paid": "now"}), task["error"])
+        self.assertEqual(sorted(self.paid), sorted(task["id"] for task in tasks))
+
+
+class RepeatTest(LookupTest):
+    """The same without a lookup: the call is repeated, with the same key."""
+    service = "    timeout: 60s\n"
+
+    def test_a_call_whose_answer_was_lost_is_found_and_not_repeated(self):
+        tasks = self.crash("answer")
+        for task in tasks:
+            self.assertEqual((task["status"], task["result"]), ("completed", {"paid": "now"}), task["error"])
+            self.assertEqual(self.paid.count(task["id"]), 2)
 
 
 if __name__ == "__main__":

@@ -301,9 +301,9 @@ static int read_headers(struct config *config, struct err *err)
 {
     const struct settings *settings = &config->settings;
 
-    for (uint32_t i = 0; i < settings->services_count; i++)
-        for (uint32_t h = 0; h < settings->services[i].headers_count; h++) {
-            const struct service_rule *rule = &settings->services[i];
+    for (uint32_t i = 0; i < settings->pool.services_count; i++)
+        for (uint32_t h = 0; h < settings->pool.services[i].headers_count; h++) {
+            const struct service_rule *rule = &settings->pool.services[i];
 
             /* The list is the arena's own, made by the walk a moment ago. */
             TRY(read_header(config, rule, (struct service_header *)(uintptr_t)&rule->headers[h],

@@ -41,8 +41,8 @@ static int check_header(const void *record, struct err *err)
     const struct service_header *header = record;
 
     if (!name_valid(header->name))
-        return err_set(err, ERR_INVALID, "the header '" STR_FMT "' of a service must be of letters, "
-                       "digits, '-' and '_', and none that Perdura sets itself",
+        return err_set(err, ERR_INVALID, "the header '" STR_FMT "' of a service must be of "
+                       "letters, digits, '-' and '_', and none that Perdura sets itself",
                        STR_ARG(str_cut(header->name, 100)));
     if ((header->value.data != NULL) + (header->env.data != NULL) + (header->file.data != NULL) !=
         1)
@@ -99,8 +99,8 @@ static int check_tls(const struct service_rule *rule, struct err *err)
         return err_set(err, ERR_INVALID, "service '" STR_FMT "' has tls settings but an http:// "
                        "url; nothing would be encrypted", STR_ARG(rule->name));
     if (!tls->cert.data != !tls->key.data)
-        return err_set(err, ERR_INVALID, "service '" STR_FMT "' needs both tls.cert and tls.key, or "
-                       "neither", STR_ARG(rule->name));
+        return err_set(err, ERR_INVALID, "service '" STR_FMT "' needs both tls.cert and tls.key, "
+                       "or neither", STR_ARG(rule->name));
     if (tls->spiffe_id.data && !str_starts(tls->spiffe_id, STR("spiffe://")))
         return err_set(err, ERR_INVALID, "tls.spiffe_id of service '" STR_FMT "' must begin with "
                        "spiffe://", STR_ARG(rule->name));
@@ -189,11 +189,11 @@ int config_check_services(const struct config *config, const char *name, struct 
 {
     const struct settings *settings = &config->settings;
 
-    for (uint32_t i = 0; i < settings->services_count; i++)
+    for (uint32_t i = 0; i < settings->pool.services_count; i++)
         for (uint32_t j = 0; j < i; j++)
-            if (str_eq(settings->services[j].name, settings->services[i].name))
+            if (str_eq(settings->pool.services[j].name, settings->pool.services[i].name))
                 return err_set(err, ERR_INVALID, "%s: two entries of services have the name '"
-                               STR_FMT "'", name, STR_ARG(settings->services[i].name));
+                               STR_FMT "'", name, STR_ARG(settings->pool.services[i].name));
     for (uint32_t i = 0; i < settings->handlers_count; i++) {
         struct err why;
 

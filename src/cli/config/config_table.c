@@ -436,7 +436,7 @@ static const struct config_field root_fields[] = {
      .help = "folder for JSON lines of removed tasks"},
     {.key = "handlers", .live = true, .kind = CONFIG_LIST, SETTING_LIST(handlers), .max = 4096,
      .record = &handler_record, .help = "what runs tasks, by type"},
-    {.key = "services", .live = true, .kind = CONFIG_LIST, SETTING_LIST(services), .max = 1024,
+    {.key = "services", .live = true, .kind = CONFIG_LIST, SETTING_LIST(pool.services), .max = 1024,
      .record = &config_service_record,
      .help = "programs of others that run tasks, over HTTP"},
     {.key = "queues", .live = true, .kind = CONFIG_LIST, SETTING_LIST(queues), .max = BOUND_QUEUES,

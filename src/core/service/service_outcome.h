@@ -7,7 +7,7 @@
 
 enum service_end {
     SERVICE_DONE,    /* completed, with the answer as the result */
-    SERVICE_ACCEPTED, /* its end will be told later */
+    SERVICE_ACCEPTED, /* the service says later how it ended */
     SERVICE_RETRY,   /* failed, and called again as the task's policy says */
     SERVICE_WAIT,    /* called again when the service said; no retry is used up */
     SERVICE_REFUSED  /* failed for good */

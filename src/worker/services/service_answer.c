@@ -241,10 +241,11 @@ void answer_judge(struct service_call *call, CURLcode code, struct service_verdi
 {
     long status = status_of(call);
     bool cut = code == CURLE_WRITE_ERROR && status >= 300;
+    bool late = clock_boot_us() + CLOCK_SLACK_US >= call->deadline_us;
 
     if (call->too_large)
         too_large(call, verdict);
-    else if (code == CURLE_OPERATION_TIMEDOUT && clock_boot_us() + CLOCK_SLACK_US >= call->deadline_us)
+    else if (code == CURLE_OPERATION_TIMEDOUT && late)
         timed_out(call, verdict);
     else if (code == CURLE_OK || cut)
         judge_status(call, verdict);

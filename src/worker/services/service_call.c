@@ -1,5 +1,5 @@
 /* One call as a request of libcurl: verb, URL, headers, body, limits. The service may be hostile:
- * no redirects, no proxy of the environment, limits on time and bytes. Buffers of libcurl are small,
+ * no redirects, no proxy of the environment, limits on time and bytes. libcurl's buffers are small,
  * because thousands of calls wait at once. The loop's thread. */
 #include <sys/socket.h>
 #include <unistd.h>
@@ -241,9 +241,11 @@ static int fill_url(struct service_call *call, struct str method, enum service_v
 {
     const struct work *work = &call->run->work;
     char id[UUID_TEXT_BYTES];
-    const struct service_values values = {str_of(id), work->payload, work->data, work->metadata};
+    struct service_values values = {.payload = work->payload, .data = work->data,
+                                    .metadata = work->metadata};
 
     uuid_format(&work->id, id);
+    values.id = str_of(id);
     TRY(service_url_write(call->line->rule->url, method, &values, verb, url, err));
     TRY(set_server_name(call, url, err));
     buf_byte(url, '\0');

@@ -261,7 +261,7 @@ static void give_back(struct service_pool *pool, struct service_call *call, stru
     end_call(pool, call);
 }
 
-/* Its lease lives and nobody stopped it. False: it was given back. */
+/* Its lease lives and it was not stopped. False: it was given back. */
 static bool may_begin(struct service_pool *pool, struct service_call *call)
 {
     int stop = atomic_load(&call->run->stop);

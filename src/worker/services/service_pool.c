@@ -169,8 +169,8 @@ static uint32_t calls_max(const struct settings *settings, uint32_t files)
 {
     int64_t max = 0;
 
-    for (uint32_t i = 0; i < settings->services_count; i++)
-        max += settings->services[i].concurrency;
+    for (uint32_t i = 0; i < settings->pool.services_count; i++)
+        max += settings->pool.services[i].concurrency;
     return max < files ? (uint32_t)max : files;
 }
 

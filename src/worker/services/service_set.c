@@ -95,12 +95,12 @@ static void take_over(struct service_line *line, const struct service_line *befo
 static int fill(struct service_set *set, struct service_pool *pool,
                 const struct settings *settings, struct err *err)
 {
-    set->lines = TRY_MEMORY(arena_alloc_array(&set->arena, settings->services_count + 1,
+    set->lines = TRY_MEMORY(arena_alloc_array(&set->arena, settings->pool.services_count + 1,
                                               sizeof *set->lines));
-    for (uint32_t i = 0; i < settings->services_count; i++) {
+    for (uint32_t i = 0; i < settings->pool.services_count; i++) {
         struct service_line *line = &set->lines[set->lines_count];
 
-        *line = (struct service_line){.pool = pool, .rule = &settings->services[i],
+        *line = (struct service_line){.pool = pool, .rule = &settings->pool.services[i],
                                       .timer_us = INT64_MAX};
         take_over(line, find_line(set->older, line->rule->name));
         line->multi = TRY_MEMORY(curl_multi_init());
