@@ -380,6 +380,7 @@ struct catalog_request {
         struct recurring recurring;
         struct job_dependency dependency;
     } item; /* in and out */
+    bool unknown_service;  /* out: a job whose target service is not known here */
 };
 
 /* A run of a job now. ERR_CONFLICT when the job or its category is not active. */
@@ -491,6 +492,8 @@ struct task_note {
     int64_t version;
 };
 
+struct service_views;
+
 struct engine_config {
     const struct settings *settings;
     struct zones *zones; /* of schedules; NULL = nothing is planned here */
@@ -515,6 +518,7 @@ struct engine_config {
      * this one. */
     const char *node_id;
     bool (*lives_here)(void *ctx, struct str queue);
+    const struct service_views *services; /* of this node, for `why`; NULL = it calls none */
     struct measure_names *measure_names; /* NULL = its own */
     void *ctx;
 };

@@ -112,6 +112,7 @@ static int start_stores(struct node *node, struct err *err)
                                          .on_notes = on_notes,
                                          .on_spans = node->spans ? on_spans : NULL,
                                          .on_fatal = on_fatal,
+                                         .services = &node->services.views,
                                          .ctx = node};
 
     TRY(encryption_keys_open(node->settings, on_key_missing, node, &node->stores.keyring, err));
@@ -442,6 +443,7 @@ static int start_server(struct node *node, struct err *err)
     if (!server)
         return -(int)err->code;
     server_show_spans(server, node->spans);
+    server_show_services(server, &node->services.views);
     if (node->questions)
         server_ask_validators(server, validator_questions_ask, node->questions);
     atomic_store(&node->server, server);
@@ -556,6 +558,7 @@ int node_serve_main(const struct settings *settings, const struct node_config *c
     char shown[512];
     int rc;
 
+    services_init(&node.services);
     hold_hangup(SIG_BLOCK);
     store_own_process();
     log_init(&node.log, log_level_of(settings->logs.level), settings->logs.format, STDERR_FILENO);

@@ -1,5 +1,31 @@
 #include "node/services.h"
 
+static uint32_t count_views(void *ctx)
+{
+    struct service_pool *pool = atomic_load(&((struct services *)ctx)->pool);
+
+    return pool ? service_pool_views(pool) : 0;
+}
+
+static bool read_view(void *ctx, uint32_t index, struct service_view *view)
+{
+    struct service_pool *pool = atomic_load(&((struct services *)ctx)->pool);
+
+    return pool && service_pool_view(pool, index, view);
+}
+
+static bool view_of_type(void *ctx, struct str type, struct service_view *view)
+{
+    struct service_pool *pool = atomic_load(&((struct services *)ctx)->pool);
+
+    return pool && service_pool_view_of(pool, type, view);
+}
+
+void services_init(struct services *services)
+{
+    services->views = (struct service_views){services, count_views, read_view, view_of_type};
+}
+
 int services_configure(struct services *services, const struct service_pool_config *config,
                        const struct log *log, struct err *err)
 {
@@ -70,7 +96,7 @@ void services_hurry(struct services *services)
 
 void services_close(struct services *services)
 {
-    service_pool_free(services->pool);
+    service_pool_free(atomic_exchange(&services->pool, NULL));
     if (services->source)
         services->source->verbs->free(services->source);
 }

@@ -11,6 +11,7 @@
 struct services {
     struct source *(*open)(void *ctx, struct err *err); /* a source for the pool */
     void *ctx;
+    struct service_views views; /* of the pool, whether there is one or not */
     struct source *source;
     _Atomic(struct service_pool *) pool; /* a reload may start it */
     const struct settings *settings;
@@ -18,6 +19,8 @@ struct services {
     bool stops;
     int64_t grace_ms;
 };
+
+void services_init(struct services *services);
 
 /* Starts the pool with the first services of a configuration; later ones change it. */
 int services_configure(struct services *services, const struct service_pool_config *config,

@@ -226,6 +226,11 @@ void server_show_spans(struct server *server, struct span_export *spans)
     server->spans = spans;
 }
 
+void server_show_services(struct server *server, const struct service_views *services)
+{
+    server->services = services;
+}
+
 void server_ask_validators(struct server *server,
                            bool (*ask)(void *ctx, struct recovery_question *question), void *ctx)
 {

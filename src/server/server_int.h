@@ -2,6 +2,7 @@
 #ifndef SERVER_SERVER_INT_H
 #define SERVER_SERVER_INT_H
 
+#include "core/service/service_view.h"
 #include "server/call.h"
 #include "server/door/auth.h"
 #include "server/server.h"
@@ -28,6 +29,7 @@ struct server {
     struct stream *stream;
     struct sampler *sampler;
     struct span_export *spans; /* NULL = not exported */
+    const struct service_views *services; /* NULL = this node calls none */
     bool (*ask_validator)(void *ctx, struct recovery_question *question); /* NULL = none can */
     void *ask_ctx;
     struct auth auth;

@@ -1,6 +1,6 @@
 /* A worker without slots: what runs its tasks takes them as they are claimed and tells their ends,
- * on threads of its own. Tasks that only wait for the answer of another program take no thread that way.
- * What is claimed is bounded by what the dispatch wants, type by type. */
+ * on threads of its own. Tasks that only wait for another program take no thread that way. What is
+ * claimed is bounded by what the dispatch wants, type by type. */
 #ifndef WORKER_WORKER_DISPATCH_H
 #define WORKER_WORKER_DISPATCH_H
 

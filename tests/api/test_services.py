@@ -385,6 +385,83 @@ class StopTest(ServiceTest):
         self.assertEqual((ended["status"], ended["attempts"]), ("completed", 1))
 
 
+class UnknownTest(ServiceTest):
+    arguments = ("--config", "p.yaml", "--lease", "1s")
+
+    def test_a_job_with_an_unknown_service_is_taken_with_a_warning_and_its_runs_fail(self):
+        job = self.expect(201, "POST", "/v1/jobs", {
+            "name": "j", "target_service": "elsewhere", "target_method": "Do"})
+        self.assertIn("Unknown target service: elsewhere", job["warnings"][0])
+        task = self.expect(201, "POST", f"/v1/jobs/{job['id']}:run", {})
+        ended = self.ended(task["id"])
+        self.assertEqual((ended["status"], ended["error"]),
+                         ("failed", "Unknown target service: elsewhere"))
+        details = ended["error_details"]
+        self.assertEqual((details["code"], details["service"], details["method"]),
+                         ("unknown_service", "elsewhere", "Do"))
+        known = self.expect(201, "POST", "/v1/jobs", {
+            "name": "k", "target_service": "s", "target_method": "Do"})
+        self.assertNotIn("warnings", known)
+
+
+class SightTest(ServiceTest):
+    """What is shown of a service: /v1/services, metrics, why."""
+    service = ("    breaker: {failures: 2, open: 60s}\n    concurrency: 1\n"
+               "    health: {path: /healthz, every: 200ms}\n")
+
+    def answer(self, call):
+        return reply(500 if self.broken else 200)
+
+    def setUp(self):
+        self.broken = False
+        super().setUp()
+
+    def one(self):
+        return self.expect(200, "GET", "/v1/services/s")
+
+    def test_a_service_is_shown_as_it_is(self):
+        wait_until(lambda: self.one()["status"] == "up")
+        self.outcome("Do")
+        shown = self.one()
+        self.assertEqual((shown["url"], shown["breaker"], shown["calls"]["done"]),
+                         (self.target.url, "closed", 1))
+        self.assertEqual(shown["success_rate_1h"], 1)
+        self.assertEqual([x["name"] for x in self.expect(200, "GET", "/v1/services")["items"]],
+                         ["s"])
+        self.expect_error(404, "not_found", "GET", "/v1/services/t")
+        metrics = self.request("GET", "/metrics").body.decode()
+        self.assertIn('perdura_service_up{service="s"} 1', metrics)
+        self.assertIn('perdura_service_calls_total{service="s",method="Do",outcome="done"} 1',
+                      metrics)
+        self.assertIn('perdura_service_call_seconds_count{service="s"} 1', metrics)
+
+    def test_a_failing_health_check_makes_tasks_wait_and_why_says_so(self):
+        self.broken = True
+        wait_until(lambda: self.one()["breaker"] == "open")
+        self.assertEqual(self.one()["status"], "down")
+        task = self.enqueue("call:x")
+        why = self.expect(200, "GET", f"/v1/tasks/{task['id']}/why")
+        self.assertEqual(why["reason"], "service_down")
+        self.assertIn("service s is down since", why["text"])
+        self.assertIn("next try", why["text"])
+        self.assertIn('perdura_service_breaker_open{service="s"} 1',
+                      self.request("GET", "/metrics").body.decode())
+        self.broken = False
+        self.assertEqual(self.ended(task["id"])["attempts"], 1)
+
+
+class AwayTest(ServiceTest):
+    def new_target(self):
+        target = super().new_target()
+        target.close()
+        return target
+
+    def test_a_service_that_is_not_there_at_the_start_is_a_warning(self):
+        wait_until(lambda: "service.not_available" in self.server.log())
+        self.assertEqual(self.expect(200, "GET", "/v1/services/s")["status"], "down")
+        self.expect(200, "GET", "/healthz")
+
+
 class LookupTest(ServiceTest):
     """A node that dies between a call and its answer: the service is asked before a repeat."""
     service = "    timeout: 60s\n    methods: {Pay: {lookup: 'GET /paid/{task/id}'}}\n"
@@ -421,7 +498,8 @@ class LookupTest(ServiceTest):
     def test_a_call_whose_answer_was_lost_is_found_and_not_repeated(self):
         for task in self.crash("answer"):
             self.assertEqual((task["status"], task["result"]), ("completed", {"paid": "found"}),
-                             task["error"])
+                             [(c.path, c.headers["perdura-attempt"]) for c in self.target.seen()
+                              if c.headers["idempotency-key"] == task["id"]])
         self.assertEqual(len(self.paid), len(set(self.paid)), "no key is paid twice")
 
     def test_a_call_that_was_not_done_is_made_again_with_the_same_key(self):

@@ -303,6 +303,7 @@ static int counted(struct api_call *call)
     write_requests(&call->out, call->server);
     write_jwts(&call->out, call->server);
     write_spans(&call->out, call->server);
+    metrics_write_services(call);
     return call_reply_text(call, 200, METRICS_TYPE);
 }
 

@@ -10,5 +10,7 @@
 
 /* metrics_measures.c: counters and histograms per queue, type, target and outcome */
 void metrics_write_measures(struct api_call *call);
+/* metrics_services.c */
+void metrics_write_services(struct api_call *call);
 
 #endif

@@ -106,12 +106,16 @@ static bool add_number(struct service_call *call, const char *name, int64_t valu
 static bool add_headers(struct service_call *call, bool has_body)
 {
     const struct service_rule *rule = call->line->rule;
-    const struct work *work = &call->run->work;
+    const struct work *work = call->run ? &call->run->work : NULL;
     int64_t left_ms = (call->deadline_us - clock_boot_us()) / CLOCK_MS_US;
     char id[UUID_TEXT_BYTES];
     bool ok = add_header(call, "Expect:") &&
               add_header(call, "Accept: application/json, */*;q=0.5");
 
+    for (uint32_t i = 0; i < rule->headers_count && ok; i++)
+        ok = add_pair(call, rule->headers[i].name, rule->headers[i].value);
+    if (!work)
+        return ok;
     uuid_format(&work->id, id);
     ok = ok && add_pair(call, STR("Idempotency-Key"), str_of(id)) &&
          add_pair(call, STR("Perdura-Task-Id"), str_of(id)) &&
@@ -119,11 +123,7 @@ static bool add_headers(struct service_call *call, bool has_body)
          add_number(call, "Perdura-Deadline-Ms", left_ms > 0 ? left_ms : 0) &&
          add_pair(call, STR("traceparent"), work->traceparent) &&
          add_pair(call, STR("tracestate"), work->tracestate);
-    if (has_body)
-        ok = ok && add_header(call, "Content-Type: application/json");
-    for (uint32_t i = 0; i < rule->headers_count && ok; i++)
-        ok = add_pair(call, rule->headers[i].name, rule->headers[i].value);
-    return ok;
+    return ok && (!has_body || add_header(call, "Content-Type: application/json"));
 }
 
 static void set_verb(CURL *easy, enum service_verb verb, struct str body)
@@ -239,13 +239,15 @@ static void set_once(struct service_call *call)
 static int fill_url(struct service_call *call, struct str method, enum service_verb *verb,
                     struct buf *url, struct err *err)
 {
-    const struct work *work = &call->run->work;
+    struct service_values values = {.payload = STR_NONE};
     char id[UUID_TEXT_BYTES];
-    struct service_values values = {.payload = work->payload, .data = work->data,
-                                    .metadata = work->metadata};
 
-    uuid_format(&work->id, id);
-    values.id = str_of(id);
+    if (call->run) {
+        const struct work *work = &call->run->work;
+
+        uuid_format(&work->id, id);
+        values = (struct service_values){str_of(id), work->payload, work->data, work->metadata};
+    }
     TRY(service_url_write(call->line->rule->url, method, &values, verb, url, err));
     TRY(set_server_name(call, url, err));
     buf_byte(url, '\0');
@@ -258,7 +260,7 @@ static int fill_url(struct service_call *call, struct str method, enum service_v
 int call_prepare(struct service_call *call, struct str method, struct err *err)
 {
     BUF_AUTO struct buf url = BUF_INIT(SERVICE_URL_BYTES + 512);
-    struct str body = call->run->work.payload;
+    struct str body = call->run ? call->run->work.payload : STR_NONE;
     enum service_verb verb;
 
     call_clear(call);

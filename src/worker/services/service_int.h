@@ -7,6 +7,7 @@
 #include <curl/curl.h>
 #include <pthread.h>
 
+#include "core/bounds.h"
 #include "core/rate.h"
 #include "core/service/breaker.h"
 #include "core/service/service_outcome.h"
@@ -26,13 +27,15 @@ struct service_line {
     struct breaker breaker;
     int64_t not_before_us; /* the service asked not to be called before; boot time */
     struct bucket bucket;
-    int64_t rated_until_us; /* the bucket is empty until then */
+    struct service_figures *figures; /* of this name, in all configurations */
     /* The loop's own: */
     CURLM *multi; /* one per line: connections are never shared between services */
     int64_t timer_us; /* when libcurl wants to be called; INT64_MAX = never */
     struct service_call *first, *last; /* claimed, not begun */
     int64_t due_us; /* when the first of them can begin; 0 = now */
     uint32_t calls_count;
+    struct service_call *probe; /* under way; NULL = none */
+    int64_t probe_due_us;
 };
 
 /* A type that a handler sends to a service. */
@@ -40,6 +43,13 @@ struct service_route {
     struct str type;
     struct str method;
     struct service_line *line;
+};
+
+/* What is known of a name; the pool keeps all of them. */
+struct service_known {
+    struct service_figures figures;
+    struct service_known *next;
+    char name[BOUND_SERVICE_BYTES + 1];
 };
 
 /* The services of one configuration. */
@@ -54,7 +64,7 @@ struct service_set {
     struct service_set *older;
 };
 
-enum call_phase { CALL_WAITS, CALL_LOOKS_UP, CALL_RUNS, CALL_ENDED };
+enum call_phase { CALL_WAITS, CALL_LOOKS_UP, CALL_RUNS, CALL_ENDED, CALL_PROBES };
 
 /* One claimed task: from the claim until its end is with the reporter. */
 struct service_call {
@@ -90,6 +100,7 @@ struct service_pool {
     struct service_set *set;
     struct service_call *come_first, *come_last;
     struct run *refused; /* without memory for a call */
+    struct service_known *known;
     uint32_t held;
     bool over;
     /* the claimer's own: */
@@ -135,6 +146,14 @@ int call_set_tls(struct service_call *call, struct err *err);
 void answer_failed(struct service_call *call, const char *code, bool retryable,
                    struct str message);
 void answer_judge(struct service_call *call, CURLcode code, struct service_verdict *verdict);
+
+/* service_probe.c */
+void probe_begin(struct service_line *line);
+void probe_end(struct service_call *probe, CURLcode code);
+void probe_free(struct service_call *probe);
+
+/* service_views.c */
+void views_count(struct service_call *call, const struct service_verdict *verdict);
 
 /* service_loop.c */
 void *service_loop_main(void *pool);

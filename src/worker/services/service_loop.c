@@ -235,6 +235,8 @@ static void tell_line(struct service_call *call, const struct service_verdict *v
 
     LOCKED(&pool->lock);
     line_end(call->line, verdict, clock_boot_us());
+    if (verdict)
+        views_count(call, verdict);
     if (verdict && verdict->end == SERVICE_WAIT)
         line_wait(call->line, call->report.delay_ms, clock_boot_us());
 }
@@ -429,7 +431,10 @@ static void take_ends(struct service_pool *pool, struct service_line *line)
         if (message->msg != CURLMSG_DONE)
             continue;
         curl_easy_getinfo(message->easy_handle, CURLINFO_PRIVATE, (char **)&call);
-        on_end(pool, call, message->data.result);
+        if (call->phase == CALL_PROBES)
+            probe_end(call, message->data.result);
+        else
+            on_end(pool, call, message->data.result);
     }
 }
 
@@ -465,7 +470,12 @@ static void drain(int fd)
 
 static int64_t line_wake_us(const struct service_line *line)
 {
-    return line->first && line->due_us < line->timer_us ? line->due_us : line->timer_us;
+    int64_t wake_us = line->timer_us;
+
+    if (line->first && line->due_us < wake_us)
+        wake_us = line->due_us;
+    return line->multi && !line->probe && line->probe_due_us < wake_us ? line->probe_due_us
+                                                                       : wake_us;
 }
 
 static int wait_ms(struct service_pool *pool, struct service_set *set)
@@ -492,8 +502,10 @@ static void turn_line(struct service_pool *pool, struct service_line *line)
         line->timer_us = INT64_MAX;
         curl_multi_socket_action(line->multi, CURL_SOCKET_TIMEOUT, 0, &running);
     }
-    if (line->calls_count)
+    if (line->calls_count || line->probe)
         take_ends(pool, line);
+    if (!line->probe && line->probe_due_us <= clock_boot_us())
+        probe_begin(line);
     if (line->first && line->due_us <= clock_boot_us())
         begin_waiting(pool, line);
 }
@@ -521,7 +533,8 @@ static void retire(struct service_line *line)
 {
     LOCKED(&line->pool->lock);
 
-    if (line->held || !line->multi)
+    line->probe_due_us = INT64_MAX;
+    if (line->held || !line->multi || line->probe)
         return;
     curl_multi_cleanup(line->multi);
     line->multi = NULL;

@@ -317,6 +317,12 @@ void service_pool_free(struct service_pool *pool)
         older = set->older;
         service_set_free(set);
     }
+    while (pool->known) {
+        struct service_known *known = pool->known;
+
+        pool->known = known->next;
+        free(known);
+    }
     free(pool->want_types);
     free(pool->owners);
     close_fd(pool->epoll_fd);

@@ -3,6 +3,7 @@
 #ifndef WORKER_SERVICES_SERVICE_POOL_H
 #define WORKER_SERVICES_SERVICE_POOL_H
 
+#include "core/service/service_view.h"
 #include "core/settings.h"
 #include "worker/worker.h"
 
@@ -29,6 +30,12 @@ int service_pool_configure(struct service_pool *pool, const struct service_pool_
 
 /* For worker_stop, worker_hurry, worker_counts. */
 struct worker *service_pool_worker(struct service_pool *pool);
+
+/* What it knows of its services. Any thread. */
+uint32_t service_pool_views(struct service_pool *pool);
+bool service_pool_view(struct service_pool *pool, uint32_t index, struct service_view *view);
+/* The one that tasks of this type go to; without its figures. */
+bool service_pool_view_of(struct service_pool *pool, struct str type, struct service_view *view);
 
 /* Stops if need be. pool may be NULL. */
 void service_pool_free(struct service_pool *pool);

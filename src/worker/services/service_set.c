@@ -1,16 +1,21 @@
 /* What a configuration says of services: lines, and which types of tasks go to which. */
 #include <stdlib.h>
 
-#include "core/bounds.h"
 #include "worker/services/service_int.h"
 
 void service_set_free(struct service_set *set)
 {
     if (!set)
         return;
-    for (uint32_t i = 0; i < set->lines_count; i++)
-        if (set->lines[i].multi)
-            curl_multi_cleanup(set->lines[i].multi);
+    for (uint32_t i = 0; i < set->lines_count; i++) {
+        struct service_line *line = &set->lines[i];
+
+        if (line->probe)
+            curl_multi_remove_handle(line->multi, line->probe->easy);
+        probe_free(line->probe);
+        if (line->multi)
+            curl_multi_cleanup(line->multi);
+    }
     arena_deinit(&set->arena);
     free(set);
 }
@@ -81,11 +86,30 @@ static int fill_types(struct service_set *set, struct err *err)
     return set->arena.failed ? err_no_memory(err) : 0;
 }
 
+static struct service_figures *figures_of(struct service_pool *pool, struct str name)
+{
+    struct service_known *known = pool->known;
+
+    while (known && !str_is(name, known->name))
+        known = known->next;
+    if (known)
+        return &known->figures;
+    known = calloc(1, sizeof *known);
+    if (!known)
+        return NULL;
+    memcpy(known->name, name.data, name.len);
+    known->next = pool->known;
+    pool->known = known;
+    return &known->figures;
+}
+
 /* What is known of a service outlives a change of its rules. */
 static void take_over(struct service_line *line, const struct service_line *before)
 {
     if (!before)
         return;
+    if (!line->rule->health_path.data)
+        line->probe_due_us = INT64_MAX; /* it was looked at */
     line->breaker = before->breaker;
     line->breaker.probing = false;
     line->not_before_us = before->not_before_us;
@@ -103,6 +127,7 @@ static int fill(struct service_set *set, struct service_pool *pool,
         *line = (struct service_line){.pool = pool, .rule = &settings->pool.services[i],
                                       .timer_us = INT64_MAX};
         take_over(line, find_line(set->older, line->rule->name));
+        line->figures = TRY_MEMORY(figures_of(pool, line->rule->name));
         line->multi = TRY_MEMORY(curl_multi_init());
         set->lines_count++;
         TRY(service_loop_attach(pool, line, err));
