@@ -148,6 +148,7 @@ void answer_failed(struct service_call *call, const char *code, bool retryable,
 void answer_judge(struct service_call *call, CURLcode code, struct service_verdict *verdict);
 
 /* service_probe.c */
+int probe_prepare(struct service_call *probe, struct err *err);
 void probe_begin(struct service_line *line);
 void probe_end(struct service_call *probe, CURLcode code);
 void probe_free(struct service_call *probe);

@@ -37,6 +37,10 @@ bool service_pool_view(struct service_pool *pool, uint32_t index, struct service
 /* The one that tasks of this type go to; without its figures. */
 bool service_pool_view_of(struct service_pool *pool, struct str type, struct service_view *view);
 
+/* Can it be reached now, and is it well? Blocks for seconds at most; for `perdura doctor`. */
+#define SERVICE_WHY_BYTES 512
+bool service_try(const struct service_rule *rule, char why[SERVICE_WHY_BYTES]);
+
 /* Stops if need be. pool may be NULL. */
 void service_pool_free(struct service_pool *pool);
 

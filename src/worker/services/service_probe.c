@@ -7,9 +7,8 @@
 #include "worker/services/service_int.h"
 
 #define PROBE_MS_MAX 10000
-#define WHY_BYTES 512
 
-static int prepare(struct service_call *probe, struct err *err)
+int probe_prepare(struct service_call *probe, struct err *err)
 {
     const struct service_rule *rule = probe->line->rule;
     BUF_AUTO struct buf method = BUF_INIT(4096);
@@ -22,6 +21,12 @@ static int prepare(struct service_call *probe, struct err *err)
     TRY(call_prepare(probe, buf_view(&method), err));
     if (!rule->health_path.data)
         curl_easy_setopt(probe->easy, CURLOPT_CONNECT_ONLY, 1L);
+    return 0;
+}
+
+static int start(struct service_call *probe, struct err *err)
+{
+    TRY(probe_prepare(probe, err));
     if (curl_multi_add_handle(probe->line->multi, probe->easy) != CURLM_OK)
         return err_no_memory(err);
     return 0;
@@ -38,7 +43,7 @@ void probe_begin(struct service_line *line)
     if (!probe)
         return;
     *probe = (struct service_call){.line = line, .phase = CALL_PROBES, .arena = ARENA_INIT(0)};
-    if (prepare(probe, &err) == 0) {
+    if (start(probe, &err) == 0) {
         line->probe = probe;
         return;
     }
@@ -76,7 +81,7 @@ void probe_end(struct service_call *probe, CURLcode code)
     struct service_line *line = probe->line;
     bool asked = line->rule->health_path.data != NULL;
     bool was_down = line->figures->failed;
-    char why[WHY_BYTES] = "";
+    char why[SERVICE_WHY_BYTES] = "";
     long status = 0;
     bool is_down;
 
