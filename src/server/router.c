@@ -8,6 +8,7 @@
 #include "server/api.h"
 #include "server/catalog_call.h"
 #include "server/routes/api_tasks.h"
+#include "server/routes/api_services.h"
 
 #define SEGMENTS_MAX 8
 

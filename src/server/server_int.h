@@ -15,6 +15,12 @@ struct door;
 struct stream;
 struct sampler;
 
+/* What others count and this server shows. */
+struct server_shown {
+    struct span_export *spans;            /* NULL = not exported */
+    const struct service_views *services; /* NULL = this node calls none */
+};
+
 struct server {
     struct loop *loop;
     struct engine *engine;
@@ -28,8 +34,7 @@ struct server {
     struct door *door;
     struct stream *stream;
     struct sampler *sampler;
-    struct span_export *spans; /* NULL = not exported */
-    const struct service_views *services; /* NULL = this node calls none */
+    struct server_shown shown;
     bool (*ask_validator)(void *ctx, struct recovery_question *question); /* NULL = none can */
     void *ask_ctx;
     struct auth auth;

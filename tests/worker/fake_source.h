@@ -311,7 +311,7 @@ static void fake_interrupt(struct source *source)
 
 static const struct source_verbs fake_verbs = {fake_register,  fake_claim, fake_report,
                                                fake_heartbeat, fake_leave,
-                                               fake_interrupt, NULL};
+                                               fake_interrupt, NULL, NULL};
 
 static struct fake *fake_new(void)
 {

@@ -1,6 +1,6 @@
 /* Tasks whose type names a service that is not known: neither to this node's configuration nor to a
- * live worker. A worker may only be away for a moment, so they fail when that has lasted for a lease.
- * Part of the sweep, so only on the leader. */
+ * live worker. A worker may only be away for a moment, so they fail when that has lasted for a
+ * lease. Part of the sweep, so only on the leader. */
 #include "base/json.h"
 #include "core/bounds.h"
 #include "core/service/service_url.h"

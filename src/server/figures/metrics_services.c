@@ -54,7 +54,7 @@ static void write_gauges(struct buf *out, const struct service_view *views, uint
 
 void metrics_write_services(struct api_call *call)
 {
-    const struct service_views *services = call->server->services;
+    const struct service_views *services = call->server->shown.services;
     uint32_t cap = services ? services->count(services->ctx) : 0, count = 0;
     struct service_view *views = arena_alloc_array(call->arena, cap + 1, sizeof *views);
     struct buf *out = &call->out;

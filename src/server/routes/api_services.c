@@ -1,5 +1,6 @@
 /* Target services as this node knows them: address, health, figures. Loop thread. */
-#include "server/api.h"
+#include "server/routes/api_services.h"
+
 #include "server/page.h"
 #include "server/server_int.h"
 
@@ -9,7 +10,7 @@
 
 static uint32_t count_services(const struct server *server)
 {
-    return server->services ? server->services->count(server->services->ctx) : 0;
+    return server->shown.services ? server->shown.services->count(server->shown.services->ctx) : 0;
 }
 
 static void write_rate(struct buf *out, const char *key, const struct service_span *span)
@@ -84,7 +85,7 @@ static struct page_entry entry_of(const void *ctx, uint32_t i)
 /* What is there now; a reload may have fewer a moment later. */
 static struct service_view *read_all(struct api_call *call, uint32_t *count)
 {
-    const struct service_views *services = call->server->services;
+    const struct service_views *services = call->server->shown.services;
     uint32_t cap = count_services(call->server);
     struct service_view *views = arena_alloc_array(call->arena, cap + 1, sizeof *views);
 
