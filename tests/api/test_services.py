@@ -293,6 +293,27 @@ class ManyTest(ServiceTest):
                    == 2000, what="the ends of all tasks")
 
 
+class CrowdTest(ServiceTest):
+    """Many services, one of which hangs: the others do not notice."""
+
+    async def answer(self, call, writer):
+        while call.path.startswith("/0/") and not writer.peer.at_eof():
+            await asyncio.sleep(0.05)
+        return reply()
+
+    def configuration(self):
+        return "services:\n" + "".join(
+            f"  - {{name: s{i}, url: '{self.target.url}/{i}', concurrency: 2, timeout: 60s}}\n"
+            for i in range(500))
+
+    def test_five_hundred_services_work_beside_one_that_hangs(self):
+        items = [{"type": f"service:s{i}/Do"} for i in range(500) for _ in range(3)]
+        self.expect(201, "POST", "/v1/tasks", items)
+        counts = lambda: self.expect(200, "GET", "/v1/stats")["counts"]
+        wait_until(lambda: counts()["completed"] == 3 * 499, what="the ends of all others")
+        self.assertEqual(len(self.target.seen("/0/Do")), 2)
+
+
 class BreakerTest(ServiceTest):
     service = "    breaker: {failures: 3, open: 2s}\n    concurrency: 1\n"
 

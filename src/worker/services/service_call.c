@@ -10,7 +10,7 @@
 
 #define CONNECT_MS 10000
 #define HEAD_BYTES_MAX ((size_t)64 * 1024)
-#define READ_BYTES 2048L /* of libcurl's buffer: it is there for as long as the call waits */
+#define READ_BYTES 1024L /* of libcurl's buffer: it is there for as long as the call waits */
 #define ERROR_BODY_BYTES ((size_t)16 * 1024) /* of an answer that only has a reason */
 #define HEADER_BYTES 4608 /* a name, and a value of the configuration */
 
