@@ -120,15 +120,18 @@ static bool send_end(struct service_call *call)
     struct service_pool *pool = call->worker->config.dispatch->ctx;
     struct service_line *line = call->line;
     struct worker *worker = call->worker;
+    bool was_full;
 
     if (!worker_dispatch_report(worker, call->run, &call->report, true))
         return false;
     pthread_mutex_lock(&pool->lock);
+    was_full = pool->held >= pool->max || (line && line_room(line, clock_boot_us()) == 0);
     pool->held--;
     if (line)
         line->held--;
     pthread_mutex_unlock(&pool->lock);
-    worker_dispatch_room(worker);
+    if (was_full) /* the claim under way may have left it out */
+        worker_dispatch_room(worker);
     return true;
 }
 
@@ -229,16 +232,26 @@ static void set_deadline(struct service_call *call)
     call->deadline_us = call->began_us + call->limit_ms * CLOCK_MS_US;
 }
 
+/* A claim under way that has the service in it is asked again without it, and the other way
+ * around. */
 static void tell_line(struct service_call *call, const struct service_verdict *verdict)
 {
-    struct service_pool *pool = call->line->pool;
+    struct service_line *line = call->line;
+    struct service_pool *pool = line->pool;
+    bool was_open, changed;
 
-    LOCKED(&pool->lock);
-    line_end(call->line, verdict, clock_boot_us());
+    pthread_mutex_lock(&pool->lock);
+    was_open = breaker_is_open(&line->breaker);
+    line_end(line, verdict, clock_boot_us());
     if (verdict)
         views_count(call, verdict);
-    if (verdict && verdict->end == SERVICE_WAIT)
-        line_wait(call->line, call->report.delay_ms, clock_boot_us());
+    changed = verdict && verdict->end == SERVICE_WAIT;
+    if (changed)
+        line_wait(line, call->report.delay_ms, clock_boot_us());
+    changed |= was_open != breaker_is_open(&line->breaker);
+    pthread_mutex_unlock(&pool->lock);
+    if (changed)
+        worker_dispatch_room(call->worker);
 }
 
 static void pop_waiting(struct service_call *call)

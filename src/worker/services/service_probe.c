@@ -61,11 +61,14 @@ void probe_free(struct service_call *probe)
     free(probe);
 }
 
-static void note(struct service_line *line, bool is_down, const char *why)
+/* The worker, if what it may claim has changed. */
+static struct worker *note(struct service_line *line, bool is_down, const char *why)
 {
     const struct service_verdict verdict = {SERVICE_RETRY, is_down, "health"};
+    bool was_open;
 
     LOCKED(&line->pool->lock);
+    was_open = breaker_is_open(&line->breaker);
     line->figures->succeeded = !is_down;
     line->figures->failed = is_down;
     if (is_down) {
@@ -74,6 +77,7 @@ static void note(struct service_line *line, bool is_down, const char *why)
     }
     if (line->rule->health_path.data)
         line_end(line, &verdict, clock_boot_us());
+    return was_open != breaker_is_open(&line->breaker) ? line->pool->worker : NULL;
 }
 
 void probe_end(struct service_call *probe, CURLcode code)
@@ -82,6 +86,7 @@ void probe_end(struct service_call *probe, CURLcode code)
     bool asked = line->rule->health_path.data != NULL;
     bool was_down = line->figures->failed;
     char why[SERVICE_WHY_BYTES] = "";
+    struct worker *worker;
     long status = 0;
     bool is_down;
 
@@ -95,7 +100,9 @@ void probe_end(struct service_call *probe, CURLcode code)
     curl_multi_remove_handle(line->multi, probe->easy);
     line->probe = NULL;
     probe_free(probe);
-    note(line, is_down, why);
+    worker = note(line, is_down, why);
+    if (worker)
+        worker_dispatch_room(worker);
     if (is_down && !was_down)
         LOG(line->pool->log, LOG_WARN, "service.not_available", KS("service", line->rule->name),
             KC("reason", why), KC("hint", "its tasks are called all the same, and retried"));
