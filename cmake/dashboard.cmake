@@ -54,5 +54,6 @@ if(DASHBOARD_OK)
       ${DASHBOARD_FILES}
     COMMAND ${CMAKE_COMMAND} -E touch ${DASHBOARD_STAMP}
     DEPENDS ${DASHBOARD_SOURCES} ${CMAKE_SOURCE_DIR}/dashboard/build.mjs
-      ${CMAKE_SOURCE_DIR}/dashboard/package-lock.json VERBATIM)
+      ${CMAKE_SOURCE_DIR}/dashboard/package-lock.json
+      ${CMAKE_SOURCE_DIR}/src/server/assets/openapi.json VERBATIM)
 endif()

@@ -10,7 +10,30 @@ const [modules, out] = process.argv.slice(2).map((name) => path.resolve(name));
 const source = path.join(import.meta.dirname ?? path.dirname(new URL(import.meta.url).pathname),
     'src');
 const packed = ['preact', 'htm', 'uplot'];
+const description = path.join(source, '../../src/server/assets/openapi.json');
 const esbuild = createRequire(path.join(modules, 'x.js'))('esbuild');
+
+// What each operation of the API needs, from its description: 'perdura:operations' is an object
+// { 'GET /v1/tasks': 'tasks:read', 'GET /v1/tasks/{id}': 'tasks:read own', … }.
+const operations = Object.fromEntries(Object.entries(JSON.parse(fs.readFileSync(description)).paths)
+    .flatMap(([where, verbs]) => Object.entries(verbs).filter(([, one]) => one['x-perdura-scope'])
+        .map(([verb, one]) => [`${verb.toUpperCase()} ${where}`,
+            [one['x-perdura-scope'], one['x-perdura-right']].filter(Boolean).join(' ')])));
+const scopes = {
+    name: 'operations',
+    setup(build) {
+        build.onResolve({ filter: /^perdura:operations$/ }, (one) => ({ path: one.path, namespace: 'made' }));
+        build.onLoad({ filter: /.*/, namespace: 'made' }, () => ({ loader: 'json',
+            contents: JSON.stringify(operations) }));
+        // A button for an operation that the API does not have would be hidden from everyone.
+        build.onLoad({ filter: /\/src\/.*\.js$/ }, ({ path: file }) => {
+            const contents = fs.readFileSync(file, 'utf8');
+            const named = [...contents.matchAll(/(?:op=["']|may\(')([A-Z]+ \/[^"'`$]*)["']/g)];
+            const unknown = named.map(([, name]) => name).filter((name) => !Object.hasOwn(operations, name));
+            return { contents, errors: unknown.map((name) => ({ text: `${file}: the API has no ${name}` })) };
+        });
+    },
+};
 
 fs.rmSync(out, { recursive: true, force: true });
 fs.mkdirSync(out, { recursive: true });
@@ -18,6 +41,7 @@ const { metafile } = await esbuild.build({
     entryPoints: ['main.js', 'early.js', 'style.css'].map((name) => path.join(source, name)),
     outdir: out,
     nodePaths: [modules],
+    plugins: [scopes],
     bundle: true,
     splitting: true,
     minify: true,

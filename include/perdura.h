@@ -108,6 +108,14 @@ PD_API const char *pd_version(void);
 
 /* ---- opening and closing ---- */
 
+/* A key that wraps the data keys of an encrypted store: 32 random bytes, also as of `perdura key
+ * add`. pd_open copies them into locked memory; wipe yours afterwards. */
+#define PD_KEY_BYTES 32
+struct pd_encryption_key {
+    const char *id; /* letters, digits, '.', '_' and '-', 64 at most */
+    const unsigned char *bytes;
+};
+
 struct pd_options {
     PD_SIZE(pd_options);
     const char *token;     /* server: bearer token; default: PERDURA_TOKEN of the environment */
@@ -127,6 +135,16 @@ struct pd_options {
     const char *tls_cert;  /* PEM file of a client certificate; default: PERDURA_CERT, else none */
     const char *tls_key;   /* PEM file of its key; default: PERDURA_KEY, else in tls_cert. All three
                               are read again when they change */
+    const char *namespace_name; /* what the handle is about: nothing of another namespace is there
+                                   for it; default: PERDURA_NAMESPACE of the environment, else that
+                                   of the token, else "default". Embedded it is made if needed */
+    const struct pd_encryption_key *encryption_keys; /* embedded: what opens an encrypted store.
+                              Without its key content reads as {"encrypted":true}, such tasks wait,
+                              and what must be encrypted is refused: PD_EUNAVAILABLE */
+    size_t encryption_keys_count;
+    const char *encryption_current; /* id of the key that wraps new data keys; default: the first */
+    int encrypt_all;       /* embedded: every task is stored encrypted */
+    int encrypt_per_user;  /* embedded: tasks with a user_id have a data key of that user */
 };
 #define PD_OPTIONS_INIT PD_INIT(pd_options)
 
@@ -209,6 +227,9 @@ struct pd_task_spec {
     const char *tracestate;
     const char *note;            /* for people, who may change it: pd_update */
     const char *category;        /* its name; gives what is not set here, and chooses workers */
+    int encrypt;                 /* 1: store it encrypted, with all it leaves behind */
+    const char *const *encrypt_fields; /* JSON pointers: of payload, data and result only these */
+    size_t encrypt_fields_count;
 };
 #define PD_TASK_SPEC_INIT PD_INIT(pd_task_spec)
 

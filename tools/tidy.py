@@ -33,7 +33,7 @@ ALLOWED = {
     "node": {"base", "calendar", "core", "store", "store/sealed", "engine", "view", "net", "worker", "outbound",
              "server"},
     "cli": {"base", "calendar", "core", "net", "node"},
-    "lib": {"base", "calendar", "core", "store", "engine", "view", "net", "worker",
+    "lib": {"base", "calendar", "core", "store", "store/sealed", "engine", "view", "net", "worker",
             "worker/handlers", "outbound"},
 }
 EXCEPTIONS = {

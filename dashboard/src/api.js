@@ -1,10 +1,15 @@
-// The only way to the server: requests to /v1 with the token, errors as sentences, and the hooks
-// that load and reload. The token is kept for this tab only (sessionStorage).
+// The only way to the server: requests to /v1 with the token, errors as sentences, who is signed in,
+// and the hooks that load and reload. The token is kept for this tab only (sessionStorage), or in this
+// browser (localStorage) where that was asked for.
 import { useCallback, useEffect, useRef, useState } from './html.js';
-import { connection, notify, tokenWanted } from './store.js';
+import { missing, setPrincipal } from './rights.js';
+import { connection, notify, session } from './store.js';
 import { t } from './text.js';
 
 const TOKEN = 'perdura.token';
+const NAMESPACE = 'perdura.namespace';
+const WHO = '/v1/whoami';
+const AGAIN_MS = 5000; // who one is, is asked again at most so often
 const GIVE_UP_MS = 70000; // longer than any long-poll
 
 export class ApiError extends Error {
@@ -16,19 +21,122 @@ export class ApiError extends Error {
     }
 }
 
+const kept = () => sessionStorage.getItem(TOKEN) ?? localStorage.getItem(TOKEN);
+
 export function authorization() {
-    const token = sessionStorage.getItem(TOKEN);
-    return token ? { Authorization: `Bearer ${token}` } : {};
+    const token = kept();
+    const within = namespace();
+    return { ...(token ? { Authorization: `Bearer ${token}` } : {}),
+        ...(within ? { 'Perdura-Namespace': within } : {}) };
 }
 
-export function keepToken(token) {
-    if (token)
-        sessionStorage.setItem(TOKEN, token);
+// What every request of this tab is about, the stream too; '' = what the server takes by itself.
+export const namespace = () => sessionStorage.getItem(NAMESPACE) ?? '';
+
+export function keepNamespace(name) {
+    if (name)
+        sessionStorage.setItem(NAMESPACE, name);
     else
+        sessionStorage.removeItem(NAMESPACE);
+}
+
+export function keepToken(token, stays = false) {
+    (stays ? localStorage : sessionStorage).setItem(TOKEN, token);
+    if (stays)
         sessionStorage.removeItem(TOKEN);
 }
 
-export const hasToken = () => sessionStorage.getItem(TOKEN) !== null;
+function forgetToken() {
+    sessionStorage.removeItem(TOKEN);
+    localStorage.removeItem(TOKEN);
+}
+
+export const hasToken = () => kept() !== null;
+export const isKeptHere = () => sessionStorage.getItem(TOKEN) === null && localStorage.getItem(TOKEN) !== null;
+
+function enter(who) {
+    setPrincipal(who);
+    session.set({ who, isOut: false, reason: '' });
+}
+
+// The session ends here, and why. sent: the credential that was not taken; an answer to an
+// older one does not count.
+export function refuse(sent, reason) {
+    const { who, isOut } = session.get();
+    if (sent.Authorization !== authorization().Authorization || (isOut && !reason))
+        return;
+    forgetToken();
+    setPrincipal(null);
+    session.set({ who: null, isOut: true, wasIn: Boolean(who), reason: who?.kind === 'proxy' ? t('login.proxyEnded') : reason });
+}
+
+// Without a credential there is nothing wrong with it.
+export const refuse401 = (sent, message = '') => refuse(sent, sent.Authorization ? message : '');
+
+let askedAt = 0;
+let asking = null; // { as, answer }: what is under way, and with which credential
+
+async function ask(sent) {
+    try {
+        return enter(await get(WHO));
+    } catch (error) {
+        if (namespace() && [403, 404].includes(error.status)) { // another person's choice
+            keepNamespace('');
+            return askWho();
+        }
+        if (error.status === 403) // known, and without any right
+            refuse(sent, error.message);
+        throw error;
+    }
+}
+
+// Asks who one is; throws where that cannot be known. 401 ends at the page where one signs in.
+export function askWho() {
+    const sent = authorization();
+    const as = JSON.stringify(sent);
+    if (asking?.as !== as) {
+        const mine = { as };
+        mine.answer = ask(sent).finally(() => { asking = asking === mine ? null : asking; });
+        asking = mine;
+        askedAt = Date.now();
+    }
+    return asking.answer;
+}
+
+// Rights may have changed: of a group, of a certificate.
+function askAgain() {
+    if (Date.now() - askedAt > AGAIN_MS)
+        askWho().catch(() => {});
+}
+
+export async function signIn(token, stays) {
+    keepToken(token, stays);
+    try {
+        await askWho();
+    } catch (error) {
+        forgetToken();
+        throw error;
+    }
+}
+
+function beginAgain() {
+    keepNamespace('');
+    setPrincipal(null);
+    session.set({ who: null, isOut: false, reason: '' });
+    return askWho().catch(() => {});
+}
+
+// Who needs no token is in again at once: on an open server, behind a proxy.
+export function signOut() {
+    forgetToken();
+    return beginAgain();
+}
+
+// Another tab signed in or out with the token that is kept on this computer.
+addEventListener('storage', (event) => {
+    if (event.key === TOKEN && sessionStorage.getItem(TOKEN) === null)
+        beginAgain();
+});
 
 // A number that a double cannot hold is kept as it was written; the viewer shows that.
 export class ExactNumber {
@@ -59,11 +167,15 @@ export function noteConnection(lost, why = '') {
 }
 
 export async function request(method, path, body, options = {}) {
+    const lacking = missing(method, path);
+    if (lacking)
+        throw new ApiError(403, { message: t('access.needs', { scope: lacking }) });
+    const sent = authorization();
     let reply;
     try {
         reply = await fetch(path, {
             method,
-            headers: { ...authorization(),
+            headers: { ...sent,
                 ...(body === undefined ? {} : { 'Content-Type': 'application/json' }) },
             body: body === undefined ? undefined : JSON.stringify(body),
             signal: options.signal ? AbortSignal.any([options.signal, AbortSignal.timeout(GIVE_UP_MS)])
@@ -78,14 +190,18 @@ export async function request(method, path, body, options = {}) {
     }
     noteConnection(false);
     const text = await reply.text();
-    if (reply.status === 401)
-        tokenWanted.set(true);
     let json = null;
     try {
         json = text ? JSON.parse(text, keepExact) : null;
     } catch {
+        if (reply.status === 401)
+            refuse401(sent, t('error.notJson', { status: 401 }));
         throw new ApiError(reply.status, { message: t('error.notJson', { status: reply.status }) });
     }
+    if (reply.status === 401)
+        refuse401(sent, json?.error?.message);
+    if (reply.status === 403 && path !== WHO)
+        askAgain();
     if (!reply.ok)
         throw new ApiError(reply.status, json?.error ?? {});
     return json;

@@ -1,16 +1,19 @@
-// The frame around every page: navigation, search, login, lost connection, keys, theme, language.
+// The frame around every page: navigation, search, who is signed in, lost connection, keys, theme, language.
 // Pages are loaded when they are first needed, and all of them once there is nothing else to do.
 import { html, render, useEffect, useState } from './html.js';
-import { get, hasToken, keepToken } from './api.js';
+import { askWho } from './api.js';
 import { Button, Empty, Loading, Page } from './parts/controls.js';
 import { Dialog } from './parts/dialog.js';
 import { pressRow } from './parts/rows.js';
+import { BESIDE, Forbidden, Login, Namespaces, useSession, Who } from './parts/who.js';
+import { may, mayOpen, NEEDS, opens, scopeOfPage } from './rights.js';
 import { parseSearch } from './search.js';
 import { go, hasMoved, link, route } from './route.js';
-import { chooseTheme, connection, leaveNotices, notices, theme, tokenWanted, useStore } from './store.js';
+import { chooseTheme, connection, leaveNotices, notices, theme, useStore } from './store.js';
 import { chooseLanguage, clock, language, languages, loadLanguage, t } from './text.js';
 
 const SECOND_KEY_MS = 2000; // between "g" and the letter
+const WHO_MS = 300; // so long the first paint waits for who one is
 const AHEAD_MS = 2000; // the other pages are fetched once this one has what it needs
 
 const pages = {
@@ -30,14 +33,24 @@ const pages = {
         icon: 'M3 5h14v12H3zm0 4h14M7 3v4m6-4v4' },
     recovery: { load: () => import('./pages/recovery.js'), text: 'nav.recovery', key: 'r',
         icon: 'M4 10a6 6 0 1 1 2 4.5M4 10V6m0 4h4' },
+    tokens: { load: () => import('./pages/tokens.js'), text: 'nav.tokens', key: 'k',
+        icon: 'M3 10a4 4 0 1 0 8 0 4 4 0 0 0-8 0m8 0h6v3m-3-3v2' },
+    namespaces: { load: () => import('./pages/namespaces.js'), text: 'nav.namespaces', key: 'n',
+        icon: 'M3 3h6v6H3zm8 0h6v6h-6zM3 11h6v6H3zm8 0h6v6h-6z' },
+    audit: { load: () => import('./pages/audit.js'), text: 'nav.audit', key: 'a',
+        icon: 'M5 3h7l3 3v11H5zm3 6h4m-4 3h4M12 3v3h3' },
+    keys: { load: () => import('./pages/keys.js'), text: 'nav.keys', key: 'e',
+        icon: 'M5 9h10v8H5zm2 0V6a3 3 0 0 1 6 0v3m-3 3v2' },
 };
+const shown = () => Object.entries(pages).filter(([id]) => mayOpen(id));
+const narrowHidden = new Set(['workflows', ...BESIDE]); // a phone has no room for them
 
 function Navigation({ page }) {
     return html`<nav class="side" aria-label=${t('nav.label')}>
         <a class="brand" href="#/"><svg viewBox="0 0 32 32" aria-hidden="true"><rect width="32"
             height="32" rx="9"/><path d="M11 25V8h6.5a5 5 0 0 1 0 10H11"/></svg><span>Perdura</span></a>
-        <ul>${Object.entries(pages).map(([id, one]) => html`<li
-            key=${id} class=${id === 'workflows' ? 'narrow-hide' : ''}><a href=${link(id)} aria-current=${page === id ? 'page' : null}
+        <ul>${shown().map(([id, one]) => html`<li
+            key=${id} class=${narrowHidden.has(id) ? 'narrow-hide' : ''}><a href=${link(id)} aria-current=${page === id ? 'page' : null}
             title=${`g ${one.key}`}><svg viewBox="0 0 20 20" aria-hidden="true"><path
             d=${one.icon}/></svg><span>${t(one.text)}</span></a></li>`)}</ul>
         <${Preferences}/></nav>`;
@@ -46,7 +59,7 @@ function Navigation({ page }) {
 function Preferences() {
     const chosen = useStore(theme);
     const dark = chosen ? chosen === 'dark' : matchMedia('(prefers-color-scheme: dark)').matches;
-    return html`<div class="preferences">
+    return html`<div class="preferences"><${Namespaces}/>
         <button type="button" class="icon-button" onClick=${() => chooseTheme(dark ? 'light' : 'dark')}
             aria-label=${t(dark ? 'theme.light' : 'theme.dark')}
             title=${t(dark ? 'theme.light' : 'theme.dark')}><svg viewBox="0 0 20 20"
@@ -73,33 +86,8 @@ function Search() {
     return html`<form class="search" role="search" onSubmit=${submit}><label class="visually-hidden"
         for="search">${t('search.label')}</label><svg viewBox="0 0 20 20" aria-hidden="true"><path
         d="M4 9a5 5 0 1 0 10 0A5 5 0 0 0 4 9m9 4 4 4"/></svg><input id="search" name="search"
-        type="search" autocomplete="off" spellcheck=${false} placeholder=${t('search.hint')}/>
+        type="search" autocomplete="off" spellcheck=${false} placeholder=${t(mayOpen('tasks') ? 'search.hint' : 'search.id')}/>
         <kbd aria-hidden="true">/</kbd></form>`;
-}
-
-function Login() {
-    const [error, setError] = useState('');
-    async function submit(event) {
-        event.preventDefault();
-        keepToken(event.target.elements.token.value.trim());
-        try {
-            await get('/v1/queues?limit=1');
-            tokenWanted.set(false);
-        } catch (failure) {
-            keepToken('');
-            setError(failure.message);
-        }
-    }
-    useEffect(() => document.getElementById('token')?.focus(), []);
-    return html`<main class="login"><form onSubmit=${submit} class="card">
-        <svg class="logo" viewBox="0 0 32 32" aria-hidden="true"><rect width="32" height="32"
-            rx="9"/><path d="M11 25V8h6.5a5 5 0 0 1 0 10H11"/></svg>
-        <h1>${t('login.title')}</h1><p>${t('login.text')}</p>
-        <label for="token">${t('login.token')}</label>
-        <input id="token" name="token" type="password" autocomplete="current-password" required
-            aria-describedby="token-error"/>
-        <p id="token-error" role="alert" class="bad">${error}</p>
-        <button type="submit" class="button primary">${t('login.enter')}</button></form></main>`;
 }
 
 function Lost() {
@@ -119,16 +107,15 @@ function Notices() {
 let showHelp = () => {};
 
 function Help({ onClose }) {
-    const keys = [['/', 'help.search'], ['?', 'help.this'],
-        ...Object.values(pages).filter((one) => one.key).map((one) => [`g ${one.key}`, one.text]),
-        ['j k', 'help.rows'], ['x', 'help.select'], ['Enter', 'help.open']];
+    const keys = [may(NEEDS.tasks.one) && ['/', 'help.search'], ['?', 'help.this'],
+        ...shown().map(([, one]) => [`g ${one.key}`, one.text]),
+        ['j k', 'help.rows'], may('POST /v1/tasks/{id}:cancel') && ['x', 'help.select'],
+        ['Enter', 'help.open']].filter(Boolean);
     return html`<${Dialog} title=${t('help.title')} onClose=${onClose}><dl class="keys">
         ${keys.map(([key, text]) => html`<div key=${key}><dt>${key.split(' ').map((one) => html`<kbd
             key=${one}>${one}</kbd> `)}</dt><dd>${t(text)}</dd></div>`)}</dl>
         <p class="faint">${t('help.api')} <a href="/openapi.json">/openapi.json</a> ·
-        <a href="/assets/licenses.txt">${t('help.licenses')}</a></p>
-        ${hasToken() && html`<${Button} onClick=${() => { keepToken(''); location.reload(); }}>
-            ${t('login.leave')}<//>`}<//>`;
+        <a href="/assets/licenses.txt">${t('help.licenses')}</a></p><//>`;
 }
 
 // "/" searches, "?" helps, "g" and a letter goes, the rest is for rows; never while the user types.
@@ -140,12 +127,12 @@ function useKeys(setHelp) {
                 || event.target.closest('input:not([type=checkbox]), textarea, select, dialog, svg'))
                 return;
             const target = before.key === 'g' && event.timeStamp - before.at < SECOND_KEY_MS
-                && Object.entries(pages).find(([, one]) => one.key === event.key);
+                && shown().find(([, one]) => one.key === event.key);
             before = { key: event.key, at: event.timeStamp };
             if (target)
                 go(target[0]);
-            else if (event.key === '/')
-                document.getElementById('search')?.focus();
+            else if (event.key === '/' && document.getElementById('search'))
+                document.getElementById('search').focus();
             else if (event.key === '?')
                 setHelp(true);
             else if (!pressRow(event))
@@ -160,18 +147,22 @@ function useKeys(setHelp) {
 function useModule(now) {
     const [module, setModule] = useState({ load: null, show: null, error: null });
     const page = Object.hasOwn(pages, now.page) ? pages[now.page] : null;
-    const load = !page || !now.known ? null : now.id ? page.one : page.load;
+    const isOpen = opens(location.hash || '#/');
+    const lacks = isOpen ? '' : scopeOfPage(now.page, now.id);
+    const load = !page || !now.known || !isOpen ? null : now.id ? page.one : page.load;
     useEffect(() => {
         let mine = true;
         load?.().then((made) => mine && setModule({ load, show: made.default, error: null }),
             (error) => mine && setModule({ load, show: null, error }));
         return () => { mine = false; };
     }, [load]);
-    return { ...(module.load === load ? module : {}), found: Boolean(load) };
+    return { ...(module.load === load ? module : {}), found: Boolean(load), lacks };
 }
 
 function Content({ now }) {
-    const { show: Show, error, found } = useModule(now);
+    const { show: Show, error, found, lacks } = useModule(now);
+    if (lacks)
+        return html`<${Forbidden} scope=${lacks} isStart=${now.page === ''}/>`;
     if (!found)
         return html`<${Page} title=${t('nowhere.title')}><${Empty} title=${t('nowhere.title')}
             text=${t('nowhere.text')}><a class="button" href="#/">${t('nav.overview')}</a><//><//>`;
@@ -184,7 +175,7 @@ function Content({ now }) {
 
 function App() {
     const now = useStore(route);
-    const locked = useStore(tokenWanted);
+    const { who, isOut } = useSession();
     const [help, setHelp] = useState(false);
     useStore(language);
     showHelp = setHelp;
@@ -201,18 +192,23 @@ function App() {
         const timer = setTimeout(() => (globalThis.requestIdleCallback ?? setTimeout)(all), AHEAD_MS);
         return () => clearTimeout(timer);
     }, []);
-    if (locked)
+    if (isOut)
         return html`<${Login}/>`;
+    if (!who)
+        return html`<${Lost}/><${Loading}/>`;
     function skip(event) { // the address is the page's: the link moves the focus itself
         event.preventDefault();
         document.getElementById('content').focus();
     }
     return html`<a class="skip" href="#content" onClick=${skip}>${t('skip')}</a>
         <div class="frame"><${Navigation} page=${now.page}/>
-        <div class="body"><div class="top"><${Search}/></div><${Lost}/>
+        <div class="body"><div class="top">${may(NEEDS.tasks.one) ? html`<${Search}/>`
+        : html`<span></span>`}<${Who}/></div><${Lost}/>
         <main id="content" tabindex="-1"><${Content} now=${now}/></main></div></div>
         <${Notices}/>${help && html`<${Help} onClose=${() => setHelp(false)}/>`}`;
 }
 
-await loadLanguage();
+const who = askWho().catch(() => {}); // what went wrong is met again in the page
+const patience = new Promise((resolve) => setTimeout(resolve, WHO_MS));
+await Promise.all([loadLanguage(), Promise.race([who, patience])]);
 render(html`<${App}/>`, document.getElementById('app'));

@@ -29,7 +29,9 @@ export function useStore(store) {
 }
 
 export const connection = makeStore({ lost: false, since: null, why: '' });
-export const tokenWanted = makeStore(false);
+// Who is signed in: the answer of GET /v1/whoami; null while that is not known (isOut: it asks for a credential).
+export const session = makeStore({ who: null, isOut: false, reason: '' });
+export const namespaceChanges = makeStore(0); // made or deleted on this page
 export const notices = makeStore([]); // short messages at the lower edge
 export const theme = makeStore(localStorage.getItem('perdura.theme') ?? '');
 

@@ -2,8 +2,8 @@
 // while the page is hidden (a browser has six connections per server), asks for what came since the last
 // event it saw, and says when something may have been missed.
 import { useEffect, useRef } from './html.js';
-import { authorization, noteConnection, query } from './api.js';
-import { tokenWanted } from './store.js';
+import { authorization, noteConnection, query, refuse401 } from './api.js';
+import { may } from './rights.js';
 
 const AGAIN_MS = [500, 1000, 2000, 5000, 10000];
 const SILENT_MS = 40000; // the server sends something every 15 s
@@ -51,12 +51,13 @@ export function openStream(parameters, handlers) {
     async function connect() {
         control = new AbortController();
         const mine = control;
+        const sent = authorization();
         try {
             const reply = await fetch(`/v1/stream${query(parameters)}`,
-                { headers: { ...authorization(), ...(last ? { 'Last-Event-ID': last } : {}) },
+                { headers: { ...sent, ...(last ? { 'Last-Event-ID': last } : {}) },
                     signal: mine.signal, cache: 'no-store' });
             if (reply.status === 401) {
-                tokenWanted.set(true);
+                refuse401(sent, (await reply.json().catch(() => null))?.error?.message);
                 return;
             }
             if (reply.ok) {
@@ -106,7 +107,7 @@ export function openStream(parameters, handlers) {
 export function useStream(parameters, handlers) {
     const latest = useRef(handlers);
     latest.current = handlers;
-    useEffect(() => openStream(parameters, {
+    useEffect(() => (may('GET /v1/stream') ? openStream : () => {})(parameters, {
         task: (data) => latest.current.task?.(data),
         stats: (data) => latest.current.stats?.(data),
         gap: () => latest.current.gap?.(),

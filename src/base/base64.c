@@ -2,12 +2,113 @@
  * hashed as text has a second form. */
 #include "base/base64.h"
 
+#if defined(__x86_64__)
+#include <immintrin.h>
+#define HAS_BLOCKS 1
+#else
+#define HAS_BLOCKS 0
+#endif
+
 static const char alphabet[] = "ABCDEFGHIJKLMNOPQRSTUVWXYZabcdefghijklmnopqrstuvwxyz0123456789-_";
+
+/* ---- 16 characters at a time: for texts that are stored encrypted ----
+ *
+ * After W. Mula and D. Lemire, "Faster Base64 Encoding and Decoding using AVX2 Instructions". What
+ * is no whole block, or holds a character of another alphabet, is left to the plain loops. */
+
+#if HAS_BLOCKS
+static bool can_blocks(size_t len)
+{
+    return len >= 32 && __builtin_cpu_supports("ssse3");
+}
+
+/* Twelve bytes become sixteen characters; sixteen are read. How many bytes were written out. */
+__attribute__((target("ssse3"))) static size_t write_blocks(const uint8_t *data, size_t len,
+                                                            char *out)
+{
+    const __m128i order = _mm_setr_epi8(1, 0, 2, 1, 4, 3, 5, 4, 7, 6, 8, 7, 10, 9, 11, 10);
+    const __m128i offsets = _mm_setr_epi8('a' - 26, '0' - 52, '0' - 52, '0' - 52, '0' - 52,
+                                          '0' - 52, '0' - 52, '0' - 52, '0' - 52, '0' - 52,
+                                          '0' - 52, '-' - 62, '_' - 63, 'A', 0, 0);
+    size_t i = 0;
+
+    for (; i + 16 <= len; i += 12, out += 16) {
+        __m128i bits = _mm_shuffle_epi8(_mm_loadu_si128((const void *)(data + i)), order);
+        __m128i high = _mm_mulhi_epu16(_mm_and_si128(bits, _mm_set1_epi32(0x0fc0fc00)),
+                                       _mm_set1_epi32(0x04000040));
+        __m128i low = _mm_mullo_epi16(_mm_and_si128(bits, _mm_set1_epi32(0x003f03f0)),
+                                      _mm_set1_epi32(0x01000010));
+        __m128i values16 = _mm_or_si128(high, low);
+        __m128i kind = _mm_subs_epu8(values16, _mm_set1_epi8(51));
+        __m128i upper = _mm_cmpgt_epi8(_mm_set1_epi8(26), values16);
+
+        kind = _mm_or_si128(kind, _mm_and_si128(upper, _mm_set1_epi8(13)));
+        _mm_storeu_si128((void *)out, _mm_add_epi8(_mm_shuffle_epi8(offsets, kind), values16));
+    }
+    return i;
+}
+
+__attribute__((target("ssse3"))) static inline __m128i between(__m128i text, char first, char last)
+{
+    return _mm_and_si128(_mm_cmpgt_epi8(text, _mm_set1_epi8((char)(first - 1))),
+                         _mm_cmpgt_epi8(_mm_set1_epi8((char)(last + 1)), text));
+}
+
+/* Sixteen characters become twelve bytes; sixteen are written. How many were read. */
+__attribute__((target("ssse3"))) static size_t read_blocks(struct str text, uint8_t *out)
+{
+    const __m128i order = _mm_setr_epi8(2, 1, 0, 6, 5, 4, 10, 9, 8, 14, 13, 12, -1, -1, -1, -1);
+    size_t i = 0;
+
+    for (; i + 22 <= text.len; i += 16, out += 12) {
+        __m128i chars = _mm_loadu_si128((const void *)(text.data + i));
+        __m128i upper = between(chars, 'A', 'Z'), lower = between(chars, 'a', 'z');
+        __m128i digit = between(chars, '0', '9');
+        __m128i dash = _mm_cmpeq_epi8(chars, _mm_set1_epi8('-'));
+        __m128i line = _mm_cmpeq_epi8(chars, _mm_set1_epi8('_'));
+        __m128i known = _mm_or_si128(_mm_or_si128(upper, lower),
+                                     _mm_or_si128(digit, _mm_or_si128(dash, line)));
+        __m128i shift = _mm_or_si128(
+            _mm_or_si128(_mm_and_si128(upper, _mm_set1_epi8(-'A')),
+                         _mm_and_si128(lower, _mm_set1_epi8(26 - 'a'))),
+            _mm_or_si128(_mm_and_si128(digit, _mm_set1_epi8(52 - '0')),
+                         _mm_or_si128(_mm_and_si128(dash, _mm_set1_epi8(62 - '-')),
+                                      _mm_and_si128(line, _mm_set1_epi8(63 - '_')))));
+        __m128i pairs = _mm_maddubs_epi16(_mm_add_epi8(chars, shift),
+                                          _mm_set1_epi32(0x01400140));
+        __m128i packed = _mm_madd_epi16(pairs, _mm_set1_epi32(0x00011000));
+
+        if (_mm_movemask_epi8(known) != 0xffff)
+            break;
+        _mm_storeu_si128((void *)out, _mm_shuffle_epi8(packed, order));
+    }
+    return i;
+}
+#else
+static bool can_blocks(size_t len)
+{
+    (void)len;
+    return false;
+}
+
+static size_t write_blocks(const uint8_t *data, size_t len, char *out)
+{
+    (void)data, (void)len, (void)out;
+    return 0;
+}
+
+static size_t read_blocks(struct str text, uint8_t *out)
+{
+    (void)text, (void)out;
+    return 0;
+}
+#endif
 
 void base64_write(const uint8_t *data, size_t len, char *out)
 {
-    size_t i = 0;
+    size_t i = can_blocks(len) ? write_blocks(data, len, out) : 0;
 
+    out += i / 3 * 4;
     for (; i + 3 <= len; i += 3) {
         uint32_t bits = (uint32_t)data[i] << 16 | (uint32_t)data[i + 1] << 8 | data[i + 2];
 
@@ -66,9 +167,9 @@ static bool read_rest(struct str text, uint8_t *out, size_t *len)
 
 bool base64_read(struct str text, uint8_t *out, size_t *len)
 {
-    size_t i = 0;
+    size_t i = can_blocks(text.len) ? read_blocks(text, out) : 0;
 
-    *len = 0;
+    *len = i / 4 * 3;
     for (; i + 4 <= text.len; i += 4) {
         uint32_t a = value_of(text.data[i]), b = value_of(text.data[i + 1]);
         uint32_t c = value_of(text.data[i + 2]), d = value_of(text.data[i + 3]);

@@ -2,6 +2,7 @@
 #include "calendar/recurrence.h"
 
 #include "base/clock.h"
+#include "base/enum_words.h"
 #include "base/json.h"
 #include "calendar/civil.h"
 
@@ -27,21 +28,7 @@ struct reader {
     bool has_day, has_weekday, has_nth, has_month;
 };
 
-const char *recurrence_type_word(enum recurrence_type type)
-{
-    ASSERT(type < RECURRENCE_TYPE_COUNT);
-    return type_words[type];
-}
-
-bool recurrence_type_parse(struct str word, enum recurrence_type *type)
-{
-    for (int i = 0; i < RECURRENCE_TYPE_COUNT; i++)
-        if (str_is(word, type_words[i])) {
-            *type = (enum recurrence_type)i;
-            return true;
-        }
-    return false;
-}
+ENUM_WORDS(recurrence_type, type_words);
 
 static int refuse(struct reader *reader, const char *member, struct str value, const char *allowed)
 {

@@ -3,6 +3,7 @@
  * is the search for the next instant. Pure, any thread. */
 #include "calendar/wall.h"
 
+#include "base/enum_words.h"
 #include "calendar/civil.h"
 
 #define HORIZON_S (WALL_YEARS_MAX * INT64_C(31556952)) /* years of 365.2425 days */
@@ -11,21 +12,7 @@
 static const char *const words[] = {
     [DST_STANDARD] = "standard", [DST_SKIP] = "skip", [DST_BOTH] = "both"};
 
-const char *dst_policy_word(enum dst_policy policy)
-{
-    ASSERT(policy < DST_POLICY_COUNT);
-    return words[policy];
-}
-
-bool dst_policy_parse(struct str word, enum dst_policy *policy)
-{
-    for (int i = 0; i < DST_POLICY_COUNT; i++)
-        if (str_is(word, words[i])) {
-            *policy = (enum dst_policy)i;
-            return true;
-        }
-    return false;
-}
+ENUM_WORDS(dst_policy, words);
 
 /* Each wall time once. Those up to the latest one shown so far have had their turn. */
 static bool next_once(const struct wall_set *set, const struct zone *zone, bool skip,

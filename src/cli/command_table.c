@@ -21,6 +21,7 @@ extern const struct command command_whoami;
 extern const struct command command_audit;
 extern const struct command command_token;
 extern const struct command command_key;
+extern const struct command command_namespace;
 extern const struct command command_migrate;
 extern const struct command command_verify;
 extern const struct command command_copy;
@@ -38,10 +39,10 @@ static const struct command *const commands[] = {
     &command_queue,    &command_job,       &command_schedule,   &command_recurring,
     &command_category, &command_forecast,  &command_recovery,   &command_workers,
     &command_services, &command_stats,    &command_top,       &command_whoami,     &command_token,
-    &command_key,      &command_audit,     &command_migrate,    &command_copy,
-    &command_verify,   &command_backup,    &command_bench,      &command_doctor,
-    &command_completion, &command_man,     &command_exec_cron,  &command_version,
-    &command_help,     NULL};
+    &command_key,      &command_audit,     &command_namespace,  &command_migrate,
+    &command_copy,     &command_verify,    &command_backup,     &command_bench,
+    &command_doctor,   &command_completion, &command_man,       &command_exec_cron,
+    &command_version,  &command_help,      NULL};
 
 static int run_root(struct call *call)
 {

@@ -47,6 +47,7 @@
 #define BOUND_OUTPUTS_BYTES (1024 * 1024) /* data.dependencies and data.children of one claim */
 #define BOUND_CHECKPOINTS_KEPT 20        /* per task: older ones are thinned out */
 #define BOUND_QUEUES 10000               /* queues come into being on first use */
+#define BOUND_NAMESPACES 1000            /* made by hand; all of them are kept in memory */
 #define BOUND_TYPE_LIMITS 256            /* per queue */
 #define BOUND_TOKENS 100000              /* API tokens of a store, revoked ones too */
 #define BOUND_WORKERS 32000              /* more than there are connections, also with restarts */

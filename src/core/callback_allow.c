@@ -195,6 +195,18 @@ static bool entry_covers(struct str entry, const struct target *url)
            (!allowed.port || allowed.port == port_of(url)) && path_covers(allowed.path, url->path);
 }
 
+int callback_check_right(const struct settings *settings, const struct principal *principal,
+                         struct err *err)
+{
+    if (settings->callbacks.allow_count > 0 ||
+        (principal_allows(principal, SCOPE_ADMIN) && principal_is_global(principal) &&
+         !principal->user_id.data))
+        return 0;
+    return err_set_field(err, ERR_FORBIDDEN, "callback_url", "this credential may not have the "
+                         "server call itself; list the addresses that callbacks may go to in "
+                         "callbacks.allow of the configuration");
+}
+
 bool callback_allowed(const struct settings *settings, struct str url)
 {
     bool listed = settings->callbacks.allow_count > 0;

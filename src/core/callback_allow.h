@@ -6,10 +6,16 @@
 #ifndef CORE_CALLBACK_ALLOW_H
 #define CORE_CALLBACK_ALLOW_H
 
+#include "core/access/principal.h"
 #include "core/settings.h"
 
 /* True when an entry of the list covers url. Any thread. */
 bool callback_allowed(const struct settings *settings, struct str url);
+
+/* ERR_FORBIDDEN where only the default allows it: what listens on the server's own loopback is
+ * nothing for clients from elsewhere, so without a list it takes someone who may do everything. */
+int callback_check_right(const struct settings *settings, const struct principal *principal,
+                         struct err *err);
 
 /* True when entry can cover anything at all; the start refuses a list with others. */
 bool callback_entry_valid(struct str entry);

@@ -2,7 +2,7 @@
 
 #include "core/task/task.h"
 
-#define SEPARATOR '\x1f'
+#define SEPARATOR '\x1e'
 
 static bool is_name_char(char c)
 {
@@ -36,12 +36,25 @@ struct str queue_name_full(struct str namespace_name, struct str plain, struct a
     if (str_is(namespace_name, TASK_DEFAULT_NAMESPACE))
         return plain;
     text = arena_alloc(arena, namespace_name.len + 1 + plain.len + 1);
-    if (!text)
+    if (!text || !plain.data)
         return STR_NONE;
     memcpy(text, namespace_name.data, namespace_name.len);
     text[namespace_name.len] = SEPARATOR;
     memcpy(text + namespace_name.len + 1, plain.data, plain.len);
     return str_span(text, namespace_name.len + 1 + plain.len);
+}
+
+int queue_name_enter(struct str namespace_name, struct str *name, struct arena *arena,
+                     struct err *err)
+{
+    if (!separator_of(*name)) {
+        *name = queue_name_full(namespace_name, *name, arena);
+        return name->data ? 0 : err_no_memory(err);
+    }
+    if (queue_name_in(*name, namespace_name))
+        return 0;
+    return err_set_field(err, ERR_INVALID, "queue",
+                         "\"queue\" must not contain control characters.");
 }
 
 struct str queue_name_plain(struct str full)

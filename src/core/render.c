@@ -5,6 +5,7 @@
 
 #include "base/clock.h"
 #include "base/json.h"
+#include "core/queue_name.h"
 #include "core/task/task_fields.h"
 
 #define TASK_BYTES 2560 /* a task without its texts and JSON values */
@@ -151,6 +152,9 @@ static void put_status(struct buf *out, enum status status)
 #define FIELD_SHOW_TRACE(loaded, name, path, kind, words)                                          \
     if (loaded)                                                                                    \
         TEXT(out, #name, trace.data ? trace : task->path);
+#define FIELD_SHOW_QUEUE(loaded, name, path, kind, words)                                          \
+    if (loaded)                                                                                    \
+        TEXT(out, #name, queue_name_plain(task->path));
 #define FIELD_SHOW_NOT(loaded, name, path, kind, words)
 #define OF_SPEC(name, path, kind, flags, empty, words, show, ask)                                  \
     FIELD_##show(task->has_spec, name, path, kind, words)
@@ -277,6 +281,7 @@ void render_event(struct buf *out, const struct task_event *event, const struct 
     else
         JSON(out, "detail", event->detail);
     WORD(out, "actor", actor_word(event->actor));
+    TEXT(out, "principal", event->principal);
     TEXT(out, "correlation_id", correlation_id);
     TIME(out, "created_at", event->created_at_us);
     buf_byte(out, '}');

@@ -234,7 +234,10 @@ struct access_settings {
     struct str password_file; /* a file with the password of the store's database */
     const struct str *hosts;  /* names in Host that are accepted */
     uint32_t hosts_count;
+    struct str sql_role;      /* of the database, for SQL from outside; empty = none */
     bool required;            /* no request without a credential, on loopback either */
+    struct rate_rule user_tasks; /* enqueued per user; count 0 = no limit */
+    struct str revoked_tasks; /* of a token that was revoked: "hold", "run", "cancel" */
     struct jwt_settings jwt;
     const struct certificate_rule *certificates;
     uint32_t certificates_count;
@@ -248,6 +251,8 @@ struct pool_settings {
     uint32_t categories_count;
     const struct service_rule *services; /* that its handlers and targets of jobs name */
     uint32_t services_count;
+    const struct str *namespaces; /* that the node's own serve, by turns; count 0 = default */
+    uint32_t namespaces_count;
 };
 
 /* A key-encryption key: where it is read from, one of the three. */

@@ -166,7 +166,8 @@ static int note(struct batch *batch, const struct task *task, struct err *err)
         return 0;
     TRY_MEMORY(BATCH_GROW(batch, batch->notes));
     batch->notes.items[batch->notes.count++] = (struct task_note){
-        task->id, task->status, task->spec.queue, task->spec.type, task->progress, task->version};
+        task->id, task->status, task->spec.queue, task->spec.type, task->progress, task->version,
+        task->spec.user_id};
     return 0;
 }
 
@@ -185,6 +186,14 @@ int batch_add(struct batch *batch, struct task *task, struct err *err)
     return batch_adopt(batch, task, err);
 }
 
+/* Only what a caller asked for is by that caller; what follows from it is not. */
+static struct str principal_of(const struct batch *batch, enum actor actor)
+{
+    if (actor == ACTOR_ACCESS)
+        return STR(EVENT_BY_ACCESS);
+    return actor == ACTOR_API || actor == ACTOR_USER ? batch->audit.asker : STR_NONE;
+}
+
 int batch_event(struct batch *batch, struct task *task, enum actor actor, struct str detail,
                 struct err *err)
 {
@@ -196,7 +205,8 @@ int batch_event(struct batch *batch, struct task *task, enum actor actor, struct
                             .status = task->status,
                             .state = task->state,
                             .detail = detail,
-                            .actor = actor,
+                            .actor = actor == ACTOR_ACCESS ? ACTOR_LEADER : actor,
+                            .principal = principal_of(batch, actor),
                             .created_at_us = batch->now_us};
     return 0;
 }

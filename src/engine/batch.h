@@ -17,6 +17,7 @@
 
 struct freed_key;
 struct limit;
+struct namespace_state;
 struct queue_state;
 
 /* A list that grows in the batch's arena (BATCH_GROW). */
@@ -31,12 +32,14 @@ struct batch_logs {
     BATCH_LIST(struct log_entry) lines;
     struct log_cuts cuts[CUT_REASON_COUNT]; /* removed lines */
     struct log_cuts blanks;                 /* emptied lines */
-    struct log_cuts refused;                /* removed lines that our key had not signed */
+    struct log_cuts refused;                /* lines that our key has not signed, and will not */
     struct log_cuts written;                /* chains that were continued */
     struct log_cuts remembered;             /* of them what records have by memory alone now */
     bool recalled;                          /* the memory was looked through */
     struct log_checked checked;             /* executions whose lines may be removed */
     bool ready;                             /* heads.ready, once this is committed */
+    int64_t newest;                         /* the last record that it made; 0 = none, */
+    char newest_hash[HASH_HEX_BYTES + 1];   /* and the hash of that */
     bool anchored;                          /* the anchor file may lack records */
     int64_t trim_before_us;                 /* older records about logs may go; 0 = none */
     bool sewn;                              /* the regression is written down */
@@ -47,6 +50,7 @@ struct batch_limits {
     struct queue_state *hot;
     BATCH_LIST(struct freed_key) freed;
     struct limit *buckets; /* buckets to be written */
+    struct namespace_state *namespaces; /* the same */
     bool held;             /* the rows of the limited queues it needs are locked */
 };
 
@@ -86,6 +90,7 @@ struct batch_measured {
 
 /* What callers did, for the audit trail. */
 struct batch_audit {
+    struct str asker; /* of the request under way, as events name it; or absent */
     BATCH_LIST(struct audit_entry) entries;
     struct log_head head; /* behind them */
 };

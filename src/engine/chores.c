@@ -10,6 +10,7 @@
 #include "engine/leases/sweep.h"
 #include "engine/limits/limits.h"
 #include "engine/limits/windows.h"
+#include "engine/namespaces/namespaces.h"
 #include "engine/plans/categories.h"
 #include "engine/plans/fire.h"
 
@@ -37,6 +38,8 @@ static const struct chore_row {
     [CHORE_RETENTION] = {"retention", .leader_only = true, .pause_us = 61 * PAUSE_US,
                          .run = retention_run},
     [CHORE_ACCESS] = {"access", .pause_us = PAUSE_US, .run = access_look},
+    [CHORE_NAMESPACES] = {"namespaces", .leader_only = true, .apart = true, .from_store = true,
+                          .pause_us = PAUSE_US, .run = namespaces_purge},
 };
 
 /* The wall clock may have been set, and other nodes may have put off or lost something. */

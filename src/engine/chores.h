@@ -14,6 +14,7 @@ enum chore {
     CHORE_FIRE,      /* planned instants */
     CHORE_RETENTION, /* what is too old goes */
     CHORE_ACCESS,    /* API tokens that other nodes have changed */
+    CHORE_NAMESPACES, /* one is being removed with all that is in it */
     CHORE_COUNT
 };
 

@@ -4,6 +4,8 @@
 
 #include "base/fault.h"
 #include "core/bounds.h"
+#include "engine/access/makers.h"
+#include "engine/access/rights.h"
 #include "engine/access/token_changes.h"
 #include "engine/audit/trail.h"
 #include "engine/batch.h"
@@ -21,6 +23,7 @@
 #include "engine/limits/limits.h"
 #include "engine/limits/queue_rules.h"
 #include "engine/logs/log_heads.h"
+#include "engine/namespaces/namespaces.h"
 #include "engine/nodes.h"
 #include "engine/plans/catalog_change.h"
 #include "engine/plans/categories.h"
@@ -53,31 +56,33 @@ static const struct request_row {
     const char *name; /* of its fault points */
     int (*apply)(struct batch *batch, struct request *base);
     bool needs_space; /* refused while the disk is full: it frees and ends nothing */
+    bool enters;      /* makes or changes something: its namespace has to be there */
 } rows[REQUEST_KIND_COUNT] = {
-    [REQUEST_ENQUEUE] = {"enqueue", enqueue_apply, true},
-    [REQUEST_CLAIM] = {"claim", claim_apply, false},
-    [REQUEST_REPORT] = {"report", report_apply, false},
-    [REQUEST_CONTROL] = {"control", control_apply, false},
-    [REQUEST_WAIT] = {"wait", wait_apply, false},
-    [REQUEST_REGISTER] = {"register", workers_register, false},
-    [REQUEST_HEARTBEAT] = {"heartbeat", workers_heartbeat, false},
-    [REQUEST_LEAVE] = {"leave", workers_leave, false},
-    [REQUEST_WORKERS] = {"workers", workers_list, false},
-    [REQUEST_QUEUES] = {"queues", limits_list, false},
-    [REQUEST_QUEUE_PATCH] = {"queue_patch", limits_patch, false},
-    [REQUEST_OUTBOX_TAKE] = {"outbox_take", outbox_take, false},
-    [REQUEST_OUTBOX_DONE] = {"outbox_done", outbox_done, false},
-    [REQUEST_PURGE] = {"purge", control_purge, false},
-    [REQUEST_STATS] = {"stats", stats_apply, false},
-    [REQUEST_CATALOG] = {"catalog", catalog_apply, true},
-    [REQUEST_JOB_RUN] = {"job_run", job_run_apply, true},
-    [REQUEST_RECOVERY] = {"recovery", recovery_apply, false},
-    [REQUEST_RECOVERY_WORK] = {"recovery_work", recovery_work, false},
-    [REQUEST_WHY] = {"why", explain_apply, false},
-    [REQUEST_AUDIT] = {"audit", trail_apply, false},
-    [REQUEST_CONFIGURE] = {"configure", configure_apply, false},
-    [REQUEST_ACCESS] = {"access", access_apply, false},
-    [REQUEST_KEYS] = {"keys", keys_apply, false},
+    [REQUEST_ENQUEUE] = {"enqueue", enqueue_apply, true, true},
+    [REQUEST_CLAIM] = {"claim", claim_apply, false, true},
+    [REQUEST_REPORT] = {"report", report_apply, false, false},
+    [REQUEST_CONTROL] = {"control", control_apply, false, true},
+    [REQUEST_WAIT] = {"wait", wait_apply, false, false},
+    [REQUEST_REGISTER] = {"register", workers_register, false, true},
+    [REQUEST_HEARTBEAT] = {"heartbeat", workers_heartbeat, false, false},
+    [REQUEST_LEAVE] = {"leave", workers_leave, false, false},
+    [REQUEST_WORKERS] = {"workers", workers_list, false, false},
+    [REQUEST_QUEUES] = {"queues", limits_list, false, false},
+    [REQUEST_QUEUE_PATCH] = {"queue_patch", limits_patch, false, true},
+    [REQUEST_OUTBOX_TAKE] = {"outbox_take", outbox_take, false, false},
+    [REQUEST_OUTBOX_DONE] = {"outbox_done", outbox_done, false, false},
+    [REQUEST_PURGE] = {"purge", control_purge, false, false},
+    [REQUEST_STATS] = {"stats", stats_apply, false, false},
+    [REQUEST_CATALOG] = {"catalog", catalog_apply, true, true},
+    [REQUEST_JOB_RUN] = {"job_run", job_run_apply, true, true},
+    [REQUEST_RECOVERY] = {"recovery", recovery_apply, false, true},
+    [REQUEST_RECOVERY_WORK] = {"recovery_work", recovery_work, false, false},
+    [REQUEST_WHY] = {"why", explain_apply, false, false},
+    [REQUEST_AUDIT] = {"audit", trail_apply, false, false},
+    [REQUEST_CONFIGURE] = {"configure", configure_apply, false, false},
+    [REQUEST_ACCESS] = {"access", access_apply, false, false},
+    [REQUEST_KEYS] = {"keys", keys_apply, false, false},
+    [REQUEST_NAMESPACE] = {"namespace", namespace_apply, false, false},
 };
 
 static int apply(struct batch *batch, struct request *request)
@@ -85,6 +90,8 @@ static int apply(struct batch *batch, struct request *request)
     const struct request_row *row = &rows[request->kind];
 
     request->err.code = ERR_NONE;
+    if (row->enters && request->caller)
+        TRY(namespaces_enter(batch, request, &request->err));
     if (!batch->store->full || !row->needs_space)
         return row->apply(batch, request);
     err_set(&request->err, ERR_STORAGE_FULL, "the disk of the store is full; free space, the "
@@ -97,11 +104,13 @@ static int apply_all(struct batch *batch, struct request *list, bool claims, str
     for (struct request *request = list; request; request = request->next) {
         if ((request->kind == REQUEST_CLAIM) != claims || request->waiting)
             continue;
+        batch->audit.asker = request_maker(request);
         if (apply(batch, request) < 0 && is_failure(request->err.code)) {
             *err = request->err;
             return -(int)err->code;
         }
     }
+    batch->audit.asker = STR_NONE;
     return 0;
 }
 
@@ -171,6 +180,9 @@ static int refresh(struct engine *engine, struct err *err)
     engine->heads.trail.head.seq = 0; /* a promoted standby may lack its last entries */
     if (!is_main(engine))
         return 0;
+    if (engine->nodes.timelines != engine->store->timelines)
+        log_heads_forget(engine);
+    engine->nodes.timelines = engine->store->timelines;
     workers_grant_grace(engine, engine->batch.now_us); /* a worker could not renew (F-E7) */
     engine->chores[CHORE_SWEEP].next_us =
         engine->batch.now_us + engine->settings->lease_ms * CLOCK_MS_US;
@@ -189,6 +201,8 @@ static int transact(struct engine *engine, struct request *list, bool timers, st
     TRY(refresh(engine, err));
     TRY(decide(batch, list, timers, err));
     TRY(limits_save(batch, err));
+    TRY(namespaces_save(batch, err));
+    TRY(user_limits_save(batch, err));
     TRY(trail_write(batch, err));
     TRY(log_heads_write(batch, timers, err));
     pass_points("before", list);
@@ -332,10 +346,12 @@ static void fatal(struct engine *engine, struct request *list, const struct err 
 /* What memory knew of the failed batch may be wrong: reads it again. */
 int engine_reload(struct engine *engine, struct err *err)
 {
-    int rc = limits_load(engine, err);
+    int rc = namespaces_load(engine, err) < 0 || makers_load(engine, err) < 0
+                 ? -(int)err->code : limits_load(engine, err);
 
     for (struct request *at = engine->waiting.claims_first; at; at = at->next_waiting)
         ((struct claim_request *)at)->claimed_count = 0;
+    user_limits_forget(engine);
     engine->limits.unpark_some = true;
     engine->leases.sweep_after = 0;
     catalog_forget(engine);

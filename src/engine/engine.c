@@ -3,6 +3,7 @@
 #include "base/fault.h"
 #include "base/thread.h"
 #include "core/bounds.h"
+#include "engine/access/makers.h"
 #include "engine/batch.h"
 #include "engine/chores.h"
 #include "engine/commit.h"
@@ -156,8 +157,6 @@ struct engine *engine_new(struct store *store, const struct engine_config *confi
     }
     engine->main = engine;
     engine->store = store;
-    if (!engine->config.namespace_name.data)
-        engine->config.namespace_name = STR(TASK_DEFAULT_NAMESPACE);
     engine->settings = config->settings;
     atomic_store(&engine->configured, config->settings);
     engine->log = config->log;
@@ -180,7 +179,8 @@ int engine_open(struct engine **out, struct store *store, const struct engine_co
 
     if (!engine)
         return -(int)err->code;
-    if (enter_store(engine, err) < 0 || engine_reload(engine, err) < 0 ||
+    engine->tokens.makers = config->makers ? config->makers : makers_new(err);
+    if (!engine->tokens.makers || enter_store(engine, err) < 0 || engine_reload(engine, err) < 0 ||
         recover(engine, err) < 0 || log_heads_open(engine, err) < 0 ||
         writers_open(engine, err) < 0)
         goto failed;
@@ -234,9 +234,13 @@ void engine_free(struct engine *engine)
     measured_close(engine);
     log_heads_close(engine);
     redact_free(engine->redact);
+    if (!engine->config.makers)
+        makers_free(engine->tokens.makers);
     if (engine->history.reader)
         engine->store->verbs->reader_close(engine->history.reader);
     limits_deinit(engine);
+    namespaces_deinit(engine);
+    user_limits_forget(engine);
     workers_deinit(engine);
     catalog_deinit(engine);
     sweep_forget_lost(engine);

@@ -13,6 +13,7 @@
 #include "base/clock.h"
 #include "core/access/token.h"
 #include "core/log/audit.h"
+#include "core/namespace_row.h"
 #include "core/plan/catalog.h"
 #include "core/measure/measure.h"
 #include "core/task/recovery.h"
@@ -54,6 +55,7 @@ enum request_kind {
     REQUEST_CONFIGURE,
     REQUEST_ACCESS,
     REQUEST_KEYS,
+    REQUEST_NAMESPACE,
     REQUEST_KIND_COUNT
 };
 
@@ -65,6 +67,7 @@ struct request {
     void *ctx;           /* the submitter's */
     const struct caller *caller; /* who asks, with which rights; NULL = the program itself */
     struct err err;      /* code ERR_NONE: it was done and is durable */
+    int64_t retry_after_s; /* out: of ERR_RATE, when it may be tried again; 0 = not known */
     /* the queue's own: */
     int64_t came_us; /* boot time; enqueues only */
     int64_t deadline_us;
@@ -281,13 +284,22 @@ struct purge_request {
 };
 
 /* The keys that encrypt what is stored: what there is, and what is done with them. */
-enum keys_op { KEYS_LIST, KEYS_ROTATE, KEYS_DESTROY };
+enum keys_op {
+    KEYS_LIST,
+    KEYS_ROTATE,
+    KEYS_DESTROY,
+    KEYS_SEEN /* the node has read its keys: what changed is noted in the audit trail */
+};
 
 struct keys_request {
     struct request base;
     enum keys_op op;
     struct str namespace_name; /* DESTROY: of this namespace, and ... */
     struct str user_id;        /* ... of this user; one of them may be absent */
+    bool data;                 /* ROTATE: new data keys, and all content encrypted again with them,
+                                * ... */
+    int64_t since_us;          /* ... unless it is under keys from then on; 0 = from now on */
+    struct seal_rotation content; /* out: how far that is; since_us 0 = there was none yet */
     struct keyring *keyring; /* out: of the store; NULL = nothing is encrypted */
     const struct data_key_sum *sums; /* out: data keys by namespace and key-encryption key */
     uint32_t sums_count;
@@ -444,6 +456,24 @@ struct why_request {
     struct why_facts facts; /* out */
 };
 
+/* Lists, makes, changes or removes namespaces. A removal is done in steps after it: ERR_CONFLICT
+ * where something has not ended, unless `purge`. */
+enum namespace_op { NAMESPACE_LIST, NAMESPACE_CREATE, NAMESPACE_UPDATE, NAMESPACE_DELETE };
+struct namespace_view {
+    struct namespace_row row;
+    int64_t left; /* tasks, while it is being removed */
+};
+struct namespace_request {
+    struct request base;
+    enum namespace_op op;
+    struct namespace_row row; /* its name (absent: lists all), and what is given of it, ... */
+    unsigned set;             /* ... NAMESPACE_SET_... */
+    bool purge;
+    bool known_ok;            /* create: one that is there already is changed */
+    struct namespace_view *views; /* out */
+    uint32_t count;
+};
+
 /* Puts the configured rules of queues into force: see engine_configure. */
 struct configure_request {
     struct request base;
@@ -490,16 +520,19 @@ struct task_note {
     struct str type;
     int64_t progress;
     int64_t version;
+    struct str user_id;
 };
 
 struct service_views;
+struct makers; /* engine/access/makers.h */
 
 struct engine_config {
     const struct settings *settings;
     struct zones *zones; /* of schedules; NULL = nothing is planned here */
     const struct log *log;
-    struct str namespace_name;
     struct str anchor; /* file that gets the records about logs; absent = none */
+    struct makers *makers; /* of an engine that has the tokens; NULL = its own */
+    bool makers_elsewhere; /* its store has no tokens: another engine fills them in */
     void (*on_notes)(void *ctx, const struct task_note *notes, uint32_t count); /* may be NULL */
     /* Spans that were committed, when they are exported (settings.tracing_otlp); may be NULL. */
     void (*on_spans)(void *ctx, const struct span *spans, uint32_t count);
@@ -558,6 +591,8 @@ void engine_prepare_reports(struct engine *engine, struct report *reports, uint3
 void engine_measure(struct engine *engine, struct measured *sum);
 void engine_measure_lanes(struct engine *engine, struct measured_lanes *sum);
 
+/* How many namespaces there are, as far as this node knows; any thread. */
+uint32_t engine_namespaces(struct engine *engine);
 int64_t engine_now_us(struct engine *engine); /* the engine clock; any thread */
 struct store *engine_store(struct engine *engine);
 

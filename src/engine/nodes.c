@@ -10,6 +10,7 @@
 #include "engine/engine_state.h"
 #include "engine/leases/workers.h"
 #include "engine/limits/limits.h"
+#include "engine/namespaces/namespaces.h"
 #include "engine/plans/categories.h"
 #include "engine/tasks/claim.h"
 #include "engine/tasks/wake.h"
@@ -232,6 +233,7 @@ int nodes_follow(struct batch *batch, struct err *err)
     if (!engine->nodes.reload_queues)
         return 0;
     engine->nodes.reload_queues = false;
+    TRY(namespaces_follow(batch, err));
     return limits_follow(batch, err);
 }
 

@@ -20,6 +20,7 @@ struct nodes {
     bool hinted;          /* a hint says more than that waiting claims have work */
     bool reload_queues;   /* another node made or changed queues */
     bool stale;           /* what memory knows must be read again */
+    uint32_t timelines;   /* of the store, when the memory of logs was last right */
     uint32_t reconnects;  /* of the store, when leases were last set right after one */
     bool look_at_waits;   /* tasks ended on other nodes */
     int64_t next_poll_us; /* when to look for work that no hint announced */

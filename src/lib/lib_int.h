@@ -76,6 +76,7 @@ int lib_remote_plan(struct pd *pd, const struct plan_call *call, struct arena *a
 int lib_local_call(struct pd *pd, struct request *request, struct err *err);
 /* A reader of its own for a while, with the store and the zones it belongs to. */
 struct lib_reader {
+    struct str namespace_name;
     struct store *store;
     struct engine *engine;
     struct zones *zones;

@@ -7,7 +7,9 @@
 
 #include "base/thread.h"
 #include "calendar/zones.h"
+#include "core/queue_name.h"
 #include "lib/lib_callbacks.h"
+#include "lib/lib_keys.h"
 #include "lib/lib_validators.h"
 #include "worker/sources/source_local.h"
 
@@ -16,9 +18,12 @@
 
 struct local {
     struct settings settings;
+    struct keyring *keyring; /* NULL = no keys were given */
     struct store *store;
     struct engine *engine;
     struct zones *zones;
+    char namespace_name[NAMESPACE_BYTES_MAX + 1];
+    struct caller caller; /* of every request */
     struct callbacks callbacks;
     struct lib_validators validators;
     pthread_mutex_t lock; /* of what follows */
@@ -87,9 +92,45 @@ static void local_close(struct pd *pd)
         local->store->verbs->close(local->store);
     if (local->zones)
         zones_free(local->zones);
+    keyring_free(local->keyring);
     pthread_mutex_destroy(&local->lock);
     free(local);
     pd->side = NULL;
+}
+
+/* The program that opens the store may do everything in it. */
+static const struct principal owner = {
+    .kind = PRINCIPAL_LOCAL, .namespace_name = {ACCESS_ANY_NAMESPACE, 1},
+    .scopes = SCOPE_BIT(SCOPE_ADMIN)};
+
+static int take_namespace(struct local *local, const char *given, struct err *err)
+{
+    const char *name = given ? given : getenv("PERDURA_NAMESPACE");
+
+    if (!name || !*name)
+        name = TASK_DEFAULT_NAMESPACE;
+    TRY(namespace_check_name(str_of(name), err));
+    snprintf(local->namespace_name, sizeof local->namespace_name, "%s", name);
+    local->caller = (struct caller){.principal = &owner,
+                                    .is_program = true,
+                                    .namespace_name = str_of(local->namespace_name)};
+    return 0;
+}
+
+static int make_namespace(struct local *local, struct err *err)
+{
+    ARENA_AUTO struct arena arena = ARENA_INIT(0);
+    struct namespace_request request = {
+        .base = {.kind = REQUEST_NAMESPACE, .arena = &arena, .caller = &local->caller},
+        .row = {.name = local->caller.namespace_name}};
+
+    if (engine_call(local->engine, &request.base) == 0)
+        return 0;
+    request.op = NAMESPACE_CREATE;
+    if (request.base.err.code == ERR_NOT_FOUND && engine_call(local->engine, &request.base) == 0)
+        return 0;
+    *err = request.base.err;
+    return -(int)err->code;
 }
 
 static int local_open(struct pd *pd, const char *where, const struct pd_options *options,
@@ -111,7 +152,12 @@ static int local_open(struct pd *pd, const char *where, const struct pd_options 
     pthread_mutex_init(&local->lock, NULL);
     lib_validators_init(&local->validators);
     fill_settings(&local->settings, options);
+    if (take_namespace(local, options->namespace_name, err) < 0)
+        goto failed;
     config.settings = &local->settings;
+    if (lib_keys_open(options, &local->keyring, err) < 0)
+        goto failed;
+    store_options.keyring = local->keyring;
     if (store_open(&local->store, str_of(where), &store_options, err) < 0) {
         local->store = NULL;
         goto failed;
@@ -125,6 +171,8 @@ static int local_open(struct pd *pd, const char *where, const struct pd_options 
         local->engine = NULL;
         goto failed;
     }
+    if (make_namespace(local, err) < 0)
+        goto failed;
     if (lib_callbacks_start(&local->callbacks, local->engine, &local->settings, pd->logger, err) ==
         0)
         return 0;
@@ -136,6 +184,7 @@ failed:
 /* Submits and waits; *err is what the queue said, or why there is none any more. */
 static int call(struct local *local, struct request *request, struct err *err)
 {
+    request->caller = &local->caller;
     if (engine_call(local->engine, request) == 0)
         return 0;
     *err = request->err;
@@ -255,6 +304,7 @@ int lib_local_reader_take(struct pd *pd, struct lib_reader *reader, struct err *
     *reader = (struct lib_reader){.store = local->store,
                                   .engine = local->engine,
                                   .zones = local->zones,
+                                  .namespace_name = local->caller.namespace_name,
                                   .reader = take_reader(local, err)};
     return reader->reader ? 0 : -(int)err->code;
 }
@@ -279,7 +329,7 @@ static int read_result(struct local *local, const struct uuid *id, struct pd_res
     if (!reader)
         return -(int)err->code;
     rc = verbs->read_task(reader, id, &arena, &task, err);
-    if (rc == 0 && !task)
+    if (rc == 0 && (!task || !str_eq(task->spec.namespace_name, local->caller.namespace_name)))
         rc = err_set(err, ERR_NOT_FOUND, "there is no task with this id");
     if (rc == 0 && status_ended(task->status))
         rc = verbs->read_result(reader, id, &arena, &payload, &created_at_us, err);
@@ -317,7 +367,7 @@ static int local_control(struct pd *pd, const struct control_request *wish, stru
 static struct source *local_source(struct pd *pd, struct err *err)
 {
     struct local *local = pd->side;
-    struct source *source = source_local_new(local->engine);
+    struct source *source = source_local_new(local->engine, &local->caller);
 
     if (!source)
         err_no_memory(err);

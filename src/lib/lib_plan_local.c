@@ -161,6 +161,7 @@ static int answer(struct local_plan *plan, struct err *err)
     plan->source = (struct catalog_source){
         .store = reader->store,
         .reader = reader->reader,
+        .namespace_name = reader->namespace_name,
         .zones = reader->zones,
         .now_us = reader->store->shared ? engine_now_us(reader->engine) : clock_wall_us(),
         .arena = &plan->scratch};

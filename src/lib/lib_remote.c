@@ -6,6 +6,7 @@
 
 #include "base/clock.h"
 #include "base/thread.h"
+#include "core/queue_name.h"
 #include "core/task/task_fields.h"
 #include "net/http_client.h"
 #include "worker/sources/source_remote.h"
@@ -19,6 +20,7 @@ struct remote {
     char *url;
     char *token; /* NULL = none */
     char *ca, *cert, *key; /* files of TLS; NULL = none */
+    char *namespace_name;  /* NULL = that of the token */
     int64_t timeout_ms;
     pthread_mutex_t lock; /* of what follows */
     struct http_client *clients[CLIENTS_KEPT];
@@ -39,6 +41,12 @@ static struct http_client *make_client(const struct remote *remote, struct err *
     const struct http_client_tls tls = tls_of(remote);
 
     if (client && http_client_set_tls(client, &tls, err) < 0) {
+        http_client_free(client);
+        return NULL;
+    }
+    if (client && remote->namespace_name &&
+        http_client_add_header(client, STR("Perdura-Namespace"), str_of(remote->namespace_name),
+                               err) < 0) {
         http_client_free(client);
         return NULL;
     }
@@ -79,6 +87,7 @@ static void remote_close(struct pd *pd)
     free(remote->ca);
     free(remote->cert);
     free(remote->key);
+    free(remote->namespace_name);
     free(remote);
     pd->side = NULL;
 }
@@ -106,9 +115,14 @@ static int remote_open(struct pd *pd, const char *where, const struct pd_options
     if (!remote->url || !take_text(&remote->token, options->token, "PERDURA_TOKEN") ||
         !take_text(&remote->ca, options->tls_ca, "PERDURA_CA") ||
         !take_text(&remote->cert, options->tls_cert, "PERDURA_CERT") ||
-        !take_text(&remote->key, options->tls_key, "PERDURA_KEY")) {
+        !take_text(&remote->key, options->tls_key, "PERDURA_KEY") ||
+        !take_text(&remote->namespace_name, options->namespace_name, "PERDURA_NAMESPACE")) {
         remote_close(pd);
         return err_no_memory(err);
+    }
+    if (remote->namespace_name && namespace_check_name(str_of(remote->namespace_name), err) < 0) {
+        remote_close(pd);
+        return -(int)err->code;
     }
     client = take_client(remote, err);
     if (!client) {
@@ -359,7 +373,8 @@ static struct source *remote_source(struct pd *pd, struct err *err)
     struct remote *remote = pd->side;
     const struct http_client_tls tls = tls_of(remote);
 
-    return source_remote_open(str_of(remote->url), str_of(remote->token), &tls, err);
+    return source_remote_open(str_of(remote->url), str_of(remote->token),
+                              str_of(remote->namespace_name), &tls, err);
 }
 
 static size_t count_ids(struct str reply, const char *key)

@@ -2,6 +2,8 @@
  * Any thread. */
 #include "lib/lib_sizes.h"
 
+#include "core/queue_name.h"
+
 #include "core/task/task_fields.h"
 
 #include <stdlib.h>
@@ -52,7 +54,7 @@ static struct str value_of(struct str json)
 int lib_fill_result(struct pd_result *result, const struct task *task, struct str payload,
                     struct err *err)
 {
-    const struct str parts[] = {task->spec.type,      task->spec.queue,
+    const struct str parts[] = {task->spec.type,      queue_name_plain(task->spec.queue),
                                 task->state,          value_of(task->spec.payload),
                                 value_of(task->data), value_of(task->about.metadata),
                                 value_of(payload),    task->fault.error,

@@ -158,6 +158,7 @@ int lib_plain_input(const struct pd_task_spec *spec, struct task_input *input, s
 {
     spec_init(input);
     if (spec->tags_count || spec->hash_fields_count || spec->depends_on_count ||
+        spec->encrypt_fields_count ||
         spec->retry_policy > PD_RETRY_FIXED || spec->unique_until > PD_UNIQUE_ENDED ||
         spec->on_unsatisfied > PD_UNSATISFIED_RUN || !plain_texts(spec, input) ||
         !plain_numbers(spec, input))
@@ -175,6 +176,7 @@ int lib_plain_input(const struct pd_task_spec *spec, struct task_input *input, s
     input->spec.on_unsatisfied = (enum on_unsatisfied)spec->on_unsatisfied;
     input->hash_input = spec->hash_input > 0;
     input->no_hash = spec->hash_input < 0;
+    input->spec.seal.encrypt = spec->encrypt != 0;
     return 1;
 }
 
@@ -289,6 +291,10 @@ static void write_numbers(struct buf *out, const struct pd_task_spec *spec)
         begin_member(out, "hash_input");
         buf_text(out, spec->hash_input > 0 ? "true" : "false");
     }
+    if (spec->encrypt) {
+        begin_member(out, "encrypt");
+        buf_text(out, "true");
+    }
 }
 
 static int write_words(struct buf *out, const struct pd_task_spec *spec, struct err *err)
@@ -319,6 +325,7 @@ static int write_spec(struct buf *out, const struct pd_task_spec *spec, struct e
     TRY(write_json(out, "metadata", spec->metadata, 0, err));
     TRY(write_list(out, "tags", spec->tags, spec->tags_count, err));
     TRY(write_list(out, "hash_fields", spec->hash_fields, spec->hash_fields_count, err));
+    TRY(write_list(out, "encrypt_fields", spec->encrypt_fields, spec->encrypt_fields_count, err));
     TRY(write_dependencies(out, spec, err));
     TRY(write_words(out, spec, err));
     write_numbers(out, spec);

@@ -225,7 +225,7 @@ static struct str make_payload(int64_t bytes, struct arena *arena)
 /* NULL with ERR_NONE: it is not asked for. */
 static struct keyring *make_keyring(const struct bench_request *request, struct err *err)
 {
-    uint8_t bytes[SEAL_KEY_BYTES];
+    uint8_t bytes[SEAL_KEY_BYTES] = {0};
     const struct encryption_key key = {.id = STR("bench"),
                                        .secret = str_span((char *)bytes, sizeof bytes)};
     const struct encryption_settings settings = {.keys = &key, .keys_count = 1,

@@ -28,6 +28,7 @@ _Noreturn void node_spawn_main(void);
 
 struct worker_options {
     struct str server;             /* base URL */
+    struct str namespace_name;     /* absent = that of the token */
     struct str ca, cert, key;      /* files of TLS; absent = the system's CAs, no certificate */
     const struct str *queues;      /* count 0 = `default` and those of the configuration */
     uint32_t queues_count;

@@ -81,8 +81,8 @@ static struct source *open_source(void *ctx, struct err *err)
     const struct worker_options *options = ((struct remote *)ctx)->options;
     const struct http_client_tls tls = {options->ca, options->cert, options->key};
 
-    return source_remote_open(options->server, ((struct remote *)ctx)->settings->access.token, &tls,
-                              err);
+    return source_remote_open(options->server, ((struct remote *)ctx)->settings->access.token,
+                              options->namespace_name, &tls, err);
 }
 
 static int configure_services(struct remote *remote, const struct settings *settings,
@@ -281,7 +281,8 @@ int node_worker_main(const struct settings *settings, const struct worker_option
     block_signals(&remote.set);
     config.spawner = commands_open(settings, false, &remote.log, &err);
     source = config.spawner
-                 ? source_remote_open(options->server, settings->access.token, &tls, &err) : NULL;
+                 ? source_remote_open(options->server, settings->access.token,
+                                      options->namespace_name, &tls, &err) : NULL;
     if (source)
         remote.worker = connect_worker(&remote, source, &config, &err);
     if (remote.worker && configure_services(&remote, settings, &err) < 0) {

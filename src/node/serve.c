@@ -3,6 +3,7 @@
 #include "node/encryption_keys.h"
 #include "node/node.h"
 #include "base/fault.h"
+#include "core/queue_name.h"
 #include "outbound/span_export.h"
 #include "net/loop.h"
 #include "node/commands.h"
@@ -119,6 +120,18 @@ static int start_stores(struct node *node, struct err *err)
     return serve_stores_open(&node->stores, &config, &node->engine, err);
 }
 
+/* Which keys this node has read is in the audit trail when it changed. */
+static void note_keys(struct node *node)
+{
+    ARENA_AUTO struct arena arena = ARENA_INIT(0);
+    struct keys_request request = {.base = {.kind = REQUEST_KEYS, .arena = &arena},
+                                   .op = KEYS_SEEN};
+
+    if (engine_call(node->engine, &request.base) < 0)
+        LOG(&node->log, LOG_WARN, "encryption.keys_not_noted",
+            KC("reason", request.base.err.text));
+}
+
 /* Before anything is opened or migrated. */
 static int check_anchor(struct node *node, struct err *err)
 {
@@ -136,12 +149,35 @@ static struct worker_rules handler_rules(const struct settings *settings)
                                  .grace_ms = settings->grace_ms};
 }
 
+/* Each queue in each namespace that the pool serves. */
+static int serve_namespaces(struct node *node, const struct settings *settings,
+                            struct worker_rules *rules, struct err *err)
+{
+    const struct pool_settings *pool = &settings->pool;
+    struct str *all = arena_alloc_array(&node->arena,
+                                        rules->queues_count * pool->namespaces_count + 1,
+                                        sizeof *all);
+    uint32_t count = 0;
+
+    if (pool->namespaces_count == 0)
+        return 0;
+    TRY_MEMORY(all);
+    for (uint32_t i = 0; i < pool->namespaces_count; i++) {
+        TRY(namespace_check_name(pool->namespaces[i], err));
+        for (uint32_t at = 0; at < rules->queues_count; at++)
+            all[count++] = queue_name_full(pool->namespaces[i], rules->queues[at], &node->arena);
+    }
+    rules->queues = all;
+    rules->queues_count = count;
+    return node->arena.failed ? err_no_memory(err) : 0;
+}
+
 static int pool_rules(struct node *node, const struct settings *settings,
                       struct worker_rules *rules, struct err *err)
 {
     *rules = handler_rules(settings);
     rules->queues = settings_served_queues(settings, &node->arena, &rules->queues_count);
-    return rules->queues ? 0 : err_no_memory(err);
+    return rules->queues ? serve_namespaces(node, settings, rules, err) : err_no_memory(err);
 }
 
 static int start_commands(struct node *node, const struct settings *settings, struct err *err)
@@ -165,7 +201,7 @@ static int start_commands(struct node *node, const struct settings *settings, st
     config.registration.categories_count = settings->pool.categories_count;
     config.slots = (uint32_t)slots;
     if (!node->source)
-        node->source = source_local_new(node->engine);
+        node->source = source_local_new(node->engine, NULL);
     TRY_MEMORY(node->source);
     node->worker = worker_start(node->source, &config, &node->log, err);
     return node->worker ? 0 : -(int)err->code;
@@ -173,7 +209,7 @@ static int start_commands(struct node *node, const struct settings *settings, st
 
 static struct source *open_source(void *ctx, struct err *err)
 {
-    struct source *source = source_local_new(((struct node *)ctx)->engine);
+    struct source *source = source_local_new(((struct node *)ctx)->engine, NULL);
 
     if (!source)
         err_no_memory(err);
@@ -326,6 +362,7 @@ static int apply_settings(struct node *node, const struct settings *fresh, struc
     if (node->questions)
         validator_questions_configure(node->questions, fresh);
     node->settings = fresh;
+    note_keys(node);
     return 0;
 }
 
@@ -472,6 +509,7 @@ static int start(struct node *node, struct err *err)
     TRY(start_tracing(node, err));
     TRY(start_stores(node, err));
     TRY(serve_stores_start_helpers(&node->stores, err));
+    note_keys(node);
     TRY(start_questions(node, err));
     TRY(start_server(node, err));
     if (node->settings->demo)

@@ -55,6 +55,8 @@ static int open_store(struct serve_stores *stores, struct str where, struct err 
                                     .allow_network_fs = settings->allow_network_fs,
                                     .any_schema = settings->allow_changed_schema,
                                     .pooler = str_is(settings->pooler, "transaction"),
+                                    .sql_role = settings->access.sql_role,
+                                    .shares = true,
                                     .keyring = stores->keyring,
                                     .log = stores->config.log};
     struct serve_store *one = &stores->list[stores->count];

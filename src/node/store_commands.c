@@ -116,6 +116,22 @@ static bool any_differs(const struct migrate_report *report)
     return false;
 }
 
+/* Policies and rights of the role for SQL from outside, which may have been made since. */
+static int share(const struct settings *settings, struct err *err)
+{
+    struct store_options options = {.no_migrate = true,
+                                    .only_reads = true,
+                                    .copies = true,
+                                    .any_schema = settings->allow_changed_schema,
+                                    .sql_role = settings->access.sql_role,
+                                    .shares = true};
+    struct store *store;
+
+    TRY(store_open(&store, settings->store, &options, err));
+    store->verbs->close(store);
+    return 0;
+}
+
 int node_migrate(const struct settings *settings, const struct migrate_request *request,
                  struct arena *arena, struct migrate_report *report, struct err *err)
 {
@@ -141,6 +157,8 @@ int node_migrate(const struct settings *settings, const struct migrate_request *
         steps = steps_to(&before, request->target, true);
         if (steps > 0 || any_differs(&before))
             TRY(store_migrate_up(settings->store, steps, &done, err));
+        if (request->target < 0 && store_has_roles(settings->store))
+            TRY(share(settings, err));
     }
     if (request->action == MIGRATE_DOWN) {
         steps = request->target < 0 ? 1 : steps_to(&before, request->target, false);
@@ -423,7 +441,8 @@ static void check_store(struct checks *checks, struct str where, bool is_main,
     bool has_anchor = is_main && anchor_has_folder(checks, settings);
     struct store_options options = {.no_migrate = true, .no_lock = true,
                                     .allow_network_fs = settings->allow_network_fs,
-                                    .any_schema = settings->allow_changed_schema};
+                                    .any_schema = settings->allow_changed_schema,
+                                    .sql_role = settings->access.sql_role};
     struct str path = where;
     struct store *store;
     struct err err = {0};

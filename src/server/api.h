@@ -58,8 +58,7 @@ int api_token_get(struct api_call *call);
 int api_token_revoke(struct api_call *call);
 int api_token_rotate(struct api_call *call);
 /* api_keys.c */
-int api_keys(struct api_call *call); /* lists them, or what enum keys_op of the route says */
-int api_keys_destroy(struct api_call *call);
+int api_keys(struct api_call *call); /* does what enum keys_op of the route says */
 /* api_dashboard.c */
 int api_index(struct api_call *call);
 int api_asset(struct api_call *call);

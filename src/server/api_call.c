@@ -9,6 +9,7 @@
 #include "core/bounds.h"
 #include "core/render.h"
 #include "server/body.h"
+#include "server/door/even.h"
 #include "server/door/tokens.h"
 
 #include <endian.h>
@@ -106,6 +107,8 @@ void call_fail(struct api_call *call)
     int status = err_http_status(call->err.code);
     char wait[24];
 
+    if (even_holds(call->server->door->even, call))
+        return;
     if (status == 401 || status == 403)
         refusals_note(call->server->door->refusals, call);
     buf_deinit(&call->out);
@@ -143,7 +146,7 @@ static int submit(struct api_call *call, struct request *request, enum request_k
     request->arena = call->arena;
     request->done = request_done;
     request->ctx = call;
-    request->caller = call->principal ? &call->caller : NULL;
+    request->caller = call->principal && !call->everywhere ? &call->caller : NULL;
     call->submitted = request;
     call->then = then;
     call->item.run = run;
@@ -163,6 +166,8 @@ static void resume(struct loop_item *item)
     struct api_call *call = call_of_item(item);
 
     call->err = call->submitted->err;
+    if (call->submitted->retry_after_s)
+        call->credential.retry_after_s = call->submitted->retry_after_s;
     if (call->err.code != ERR_NONE)
         call_fail(call);
     else
@@ -353,6 +358,18 @@ int call_task_id(struct api_call *call)
     if (uuid_parse(call->name, &call->task_id))
         return 0;
     return err_set(&call->err, ERR_NOT_FOUND, "there is no such task; an id is 36 characters");
+}
+
+struct str call_namespace(const struct api_call *call)
+{
+    struct str name = call->caller.namespace_name;
+
+    return name.data ? name : STR(TASK_DEFAULT_NAMESPACE);
+}
+
+bool call_hides(const struct api_call *call, struct str namespace_name)
+{
+    return !str_eq(call_namespace(call), namespace_name);
 }
 
 struct str call_parameter(const struct api_call *call, const char *name)

@@ -31,7 +31,9 @@ struct api_call {
         bool ended;                  /* it is no longer valid, and the call must not wait on */
         int64_t retry_after_s;       /* of a refusal by its rate */
     } credential;
+    int64_t came_us;                 /* boot time; 0 where its time tells nothing (even.h) */
     struct caller caller;            /* the same, with the namespace this call is about */
+    bool everywhere;                 /* it is about all namespaces */
     struct str name;                 /* what {id} or {name} stands for, decoded */
     struct str second_name;          /* of a path with two of them */
     struct str parameters[ROUTE_PARAMETERS_MAX]; /* in the route's order; absent when not given */
@@ -99,6 +101,11 @@ int call_read(struct api_call *call, call_reading *read);
 int call_look(struct api_call *call, call_reading *read, call_step *then);
 /* The same where an answer without it is better than none: then(call) runs in any case. */
 int call_try_look(struct api_call *call, call_reading *read, call_step *then);
+
+/* Is what belongs to this namespace as if it were not there? */
+bool call_hides(const struct api_call *call, struct str namespace_name);
+/* The namespace the call is about. */
+struct str call_namespace(const struct api_call *call);
 
 /* What came in. All set call->err and return a negative code when it is wrong. */
 int call_task_id(struct api_call *call); /* {id} into call->task_id; ERR_NOT_FOUND when no id */

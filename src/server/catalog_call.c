@@ -30,10 +30,12 @@ struct catalog_source catalog_call_source(struct api_call *call, struct store_re
     struct server *server = call->server;
 
     return (struct catalog_source){.store = server->store,
+                                   .namespace_name = call_namespace(call),
                                    .reader = reader,
                                    .zones = server->zones,
                                    .settings = server->settings,
                                    .redacted = !call_sees_content(call),
+                                   .principal = call->principal,
                                    .now_us = server->store->shared ? engine_now_us(server->engine)
                                                                    : clock_wall_us(),
                                    .arena = scratch};

@@ -15,4 +15,7 @@ int parse_rate(const struct body_field *field, struct rate_rule *rate, struct er
 int parse_queue_patch(struct str object, struct arena *arena, struct queue_patch_request *request,
                       struct err *err);
 
+/* {"count","per_ms","burst"}, or no rate. */
+int parse_rate(const struct body_field *field, struct rate_rule *rate, struct err *err);
+
 #endif

@@ -7,6 +7,7 @@
 #include "net/url.h"
 #include "server/api.h"
 #include "server/catalog_call.h"
+#include "server/routes/api_namespaces.h"
 #include "server/routes/api_tasks.h"
 #include "server/routes/api_services.h"
 
@@ -23,6 +24,7 @@
 #define OPEN {.kind = RIGHT_NONE}
 #define ANYONE {.kind = RIGHT_ANYONE}
 #define SCOPE(name) {.kind = RIGHT_SCOPE, .scope = SCOPE_##name}
+#define EVERYWHERE(name) {.kind = RIGHT_EVERYWHERE, .scope = SCOPE_##name}
 #define OWN(name) {.kind = RIGHT_OWN, .scope = SCOPE_##name}
 #define ROUTE(verb, path, handler, right, summary_text, argument, ...)                            \
     {.method = HTTP_##verb, .pattern = path, .handle = handler, .needs = right,                    \
@@ -97,6 +99,14 @@ const struct route routes[] = {
           "Stop handing out the tasks of a queue", QUEUE_PAUSE, NULL)
     ROUTE(POST, "/v1/queues/{name}:resume", api_queue_change, SCOPE(QUEUES_WRITE),
           "Hand out the tasks of a queue again", QUEUE_RESUME, NULL)
+    ROUTE(GET, "/v1/namespaces", api_namespaces_list, ANYONE, "List namespaces", 0, LIST)
+    ROUTE(POST, "/v1/namespaces", api_namespace_create, EVERYWHERE(ACCESS_WRITE),
+          "Make a namespace", 0, NULL)
+    ROUTE(GET, "/v1/namespaces/{name}", api_namespace_get, ANYONE, "One namespace", 0, NULL)
+    ROUTE(PATCH, "/v1/namespaces/{name}", api_namespace_update, EVERYWHERE(ACCESS_WRITE),
+          "Change a namespace", 0, NULL)
+    ROUTE(DELETE, "/v1/namespaces/{name}", api_namespace_delete, EVERYWHERE(ACCESS_WRITE),
+          "Delete a namespace with all that is in it", 0, "purge")
     ROUTE(GET, "/v1/categories", api_plan_list, SCOPE(PLANS_READ), "List categories",
           CATALOG_CATEGORY, LIST, "name", "is_active")
     ROUTE(POST, "/v1/categories", api_plan_create, SCOPE(PLANS_WRITE), "Make a category",
@@ -203,9 +213,9 @@ const struct route routes[] = {
           0, NULL)
     ROUTE(GET, "/v1/stream", api_stream, SCOPE(TASKS_READ),
           "Changes of tasks as server-sent events", 0, "queue", "type", "task_id", "stats")
-    ROUTE(GET, "/v1/backup", api_backup_place, SCOPE(ADMIN),
+    ROUTE(GET, "/v1/backup", api_backup_place, EVERYWHERE(ADMIN),
           "Where backups go, and what is copied", 0, NULL)
-    ROUTE(POST, "/v1/backup", api_backup, SCOPE(ADMIN),
+    ROUTE(POST, "/v1/backup", api_backup, EVERYWHERE(ADMIN),
           "Write a backup of the store into backup_dir", 0, NULL)
     ROUTE(GET, "/v1/audit", api_audit_list, SCOPE(AUDIT_READ),
           "Who changed what, and what was refused, newest first", 0, LIST, "principal", "action",
@@ -219,12 +229,12 @@ const struct route routes[] = {
           "Revoke an API token", 0, NULL)
     ROUTE(POST, "/v1/tokens/{id}:rotate", api_token_rotate, SCOPE(ACCESS_WRITE),
           "Give an API token a new secret", ACCESS_ROTATE, NULL)
-    ROUTE(GET, "/v1/keys", api_keys, SCOPE(ACCESS_WRITE),
+    ROUTE(GET, "/v1/keys", api_keys, EVERYWHERE(ACCESS_WRITE),
           "The keys that encrypt what is stored, by id", KEYS_LIST, NULL)
-    ROUTE(POST, "/v1/keys:rotate", api_keys, SCOPE(ACCESS_WRITE),
+    ROUTE(POST, "/v1/keys:rotate", api_keys, EVERYWHERE(ACCESS_WRITE),
           "Wrap data keys again, with the current key", KEYS_ROTATE, NULL)
-    ROUTE(POST, "/v1/keys:destroy", api_keys_destroy, SCOPE(ACCESS_WRITE),
-          "Destroy the data keys of a user or a namespace", 0, NULL)
+    ROUTE(POST, "/v1/keys:destroy", api_keys, EVERYWHERE(ACCESS_WRITE),
+          "Destroy the data keys of a user or a namespace", KEYS_DESTROY, NULL)
     ROUTE(GET, "/v1/whoami", api_whoami, ANYONE, "Who asks, and what that allows", 0, NULL)
     ROUTE(GET, "/metrics", api_metrics, SCOPE(METRICS_READ), "Metrics for Prometheus", 0, NULL)
     ROUTE(GET, "/healthz", api_healthz, OPEN, "Is the process alive", 0, NULL)

@@ -22,6 +22,7 @@ struct right {
         RIGHT_NONE,   /* open to everyone, with a credential or not */
         RIGHT_ANYONE, /* any principal */
         RIGHT_SCOPE,  /* a principal with the scope */
+        RIGHT_EVERYWHERE, /* the same, of every namespace: it concerns the whole store */
         RIGHT_OWN     /* the same, or tasks:enqueue for what the principal itself has made */
     } kind;
     enum scope scope;

@@ -2,6 +2,30 @@
  * that works on the call. */
 #include "server/sight.h"
 
+bool call_has_user(const struct api_call *call)
+{
+    return call->principal && call->principal->user_id.data;
+}
+
+bool call_hides_task(const struct api_call *call, const struct task *task)
+{
+    return call->principal &&
+           principal_row(call->principal, task->spec.user_id, false) == ROW_HIDDEN;
+}
+
+int call_hides_id(struct api_call *call, struct store_reader *reader, const struct uuid *id,
+                  struct arena *scratch, bool *hides)
+{
+    struct task *task = NULL;
+
+    *hides = false;
+    if (!call_has_user(call))
+        return 0;
+    TRY(call->server->store->verbs->read_task(reader, id, scratch, &task, &call->err));
+    *hides = !task || call_hides_task(call, task);
+    return 0;
+}
+
 enum sight { SIGHT_NONE, SIGHT_REDACTED, SIGHT_WHOLE };
 
 bool call_sees_content(const struct api_call *call)
@@ -31,7 +55,8 @@ bool call_redacts(const struct api_call *call, const struct task *task)
 
 int call_check_task(struct api_call *call, const struct task *task)
 {
-    if (task && (call->route->needs.kind != RIGHT_OWN || sight_of(call, task) != SIGHT_NONE))
+    if (task && !call_hides(call, task->spec.namespace_name) && !call_hides_task(call, task) &&
+        (call->route->needs.kind != RIGHT_OWN || sight_of(call, task) != SIGHT_NONE))
         return 0;
     return err_set(&call->err, ERR_NOT_FOUND, "there is no task with this id");
 }
@@ -46,7 +71,8 @@ static int read_sight(struct api_call *call, struct store_reader *reader, struct
 
 int call_look_first(struct api_call *call, call_step *then)
 {
-    if (!call->principal || principal_allows(call->principal, SCOPE_TASKS_READ))
+    if (!call->principal ||
+        (principal_allows(call->principal, SCOPE_TASKS_READ) && !call_has_user(call)))
         return then(call);
     return call_look(call, read_sight, then);
 }

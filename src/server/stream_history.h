@@ -10,13 +10,14 @@
 #define STREAM_HISTORY_BYTES_MAX ((size_t)1 << 20) /* about 4,000 events */
 #define STREAM_ID_BYTES 40
 
-/* An event in a buffer: this head, queue and type as they are, then the text that is sent. */
+/* An event in a buffer: this head, queue, type and user as they are, then the text that is sent. */
 struct stream_record {
     struct uuid task_id;
     uint64_t number;
     uint32_t bytes; /* with the head */
     uint16_t queue_len;
     uint16_t type_len;
+    uint16_t user_len; /* 0 = it has no owner */
 };
 
 struct stream_history {

@@ -27,9 +27,11 @@ struct audit_verbs {
                 struct err *err);
     int (*insert)(struct store *store, const struct audit_entry *entries, uint32_t count,
                   struct err *err);
-    /* The oldest entries, in their order. */
-    int (*first)(struct store *store, uint32_t limit, struct arena *arena,
-                 struct audit_entry **entries, uint32_t *count, struct err *err);
+    /* Those behind a number, in their order. */
+    int (*behind)(struct store *store, int64_t seq, uint32_t limit, struct arena *arena,
+                  struct audit_entry **entries, uint32_t *count, struct err *err);
+    /* Another key takes over: its code for an entry. */
+    int (*prove)(struct store *store, int64_t seq, struct str mac, struct err *err);
     int (*remove)(struct store *store, int64_t through_seq, int64_t *removed, struct err *err);
     int (*read)(struct store_reader *reader, const struct audit_filter *filter,
                 struct arena *arena, struct audit_entry **entries, uint32_t *count,

@@ -6,6 +6,7 @@
 
 #include "core/access/token.h"
 #include "core/log/audit_fields.h"
+#include "core/namespace_row.h"
 #include "core/plan/catalog_fields.h"
 #include "core/task/execution_fields.h"
 #include "core/task/recovery_fields.h"
@@ -50,7 +51,8 @@ static const struct copy_column specs[] = {
 
 /* The name a parked task waits under; ?1 is its key, ?2 its lane. */
 #define PARKED_WRITE                                                                            \
-    "CASE WHEN ?3 THEN (SELECT l.queue || char(31) || coalesce(p.limit_key, '') FROM lanes l, "  \
+    "CASE WHEN ?3 THEN (SELECT CASE l.namespace WHEN 'default' THEN '' ELSE l.namespace || "     \
+    "char(30) END || l.queue || char(31) || coalesce(p.limit_key, '') FROM lanes l, "            \
     "task_specs p WHERE l.lane = ?2 AND p.task = ?1) END"
 
 static const struct copy_column states[] = {
@@ -75,7 +77,8 @@ static const struct copy_column tags[] = {NAMESPACE, TEXT("tag"), INT("task")};
 
 static const struct copy_column events[] = {INT("task"),   INT("seq"),     UUID("id"),
                                             TEXT("status"), TEXT("state"), LONG("detail"),
-                                            TEXT("actor"), TIME("created_at")};
+                                            TEXT("actor"), TIME("created_at"),
+                                            TEXT("principal")};
 
 static const struct copy_column executions[] = {EXECUTION_FIELDS(COPIED)};
 
@@ -132,6 +135,8 @@ static const struct copy_column job_runs[] = {JOB_RUN_FIELDS(COPIED) NAMESPACE};
 
 static const struct copy_column job_waits[] = {JOB_WAIT_FIELDS(COPIED) NAMESPACE,
                                                BOOL("is_over")};
+
+static const struct copy_column namespaces[] = {NAMESPACE_FIELDS(COPIED)};
 
 static const struct copy_column workers[] = { /* leadership is not copied */
     TEXT("id"),             NAMESPACE,         TEXT("hostname"),    TIME("started_at"),
@@ -200,6 +205,7 @@ const struct copy_table copy_tables[] = {
     {TABLE("job_dependencies", job_dependencies, 1)},
     {TABLE("job_runs", job_runs, 1)},
     {TABLE("job_waits", job_waits, 3)},
+    {TABLE("namespaces", namespaces, 1), .first = "updated_at = created_at AND name = 'default'"},
     {TABLE("workers", workers, 1)},
     {TABLE("queues", queues, 2)},
     {TABLE("outbox", outbox, 1)},
@@ -212,6 +218,8 @@ const struct copy_table copy_tables[] = {
              "'" MOVED_FACT "', 'lock_months', 'lock_log_anchors', 'lock_audit')"},
 };
 const uint32_t copy_tables_count = sizeof copy_tables / sizeof copy_tables[0];
+_Static_assert(sizeof copy_tables / sizeof copy_tables[0] <= COPY_TABLES_MAX,
+               "raise COPY_TABLES_MAX");
 
 uint32_t copy_column_of(const struct copy_table *table, const char *name)
 {

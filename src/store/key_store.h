@@ -38,6 +38,18 @@ struct sealed_task {
     struct str encrypt_fields;
 };
 
+/* How far it is that all content gets new data keys. */
+struct seal_rotation {
+    int64_t since_us; /* data keys from before are old; 0 = there was none yet */
+    int64_t task_key; /* tasks up to here were looked at in this pass, ... */
+    int64_t last_key; /* ... and this is the newest one */
+    int64_t texts;    /* written again in all passes */
+    int64_t closed;   /* found in this pass that cannot be opened here: they stay */
+    bool settled;     /* when this pass began, no node used old keys any more */
+    bool changed;     /* something was found in this pass: another one follows */
+    bool done;
+};
+
 int keys_put(struct store *store, const struct data_key_row *key, struct err *err);
 /* Wraps it again; *changed is false where its key-encryption key is not `from` any more. */
 int keys_rewrap(struct store *store, const struct data_key_row *key, struct str from,

@@ -156,12 +156,12 @@ static int compute(struct checking *checking, struct chain_check *checks,
     for (uint32_t i = 0; i < count; i++) {
         checks[i] = (struct chain_check){.at.execution_id = ranges[i].execution_id};
         if (map_put(&checking->by_id, id_key(&ranges[i].execution_id), &checks[i]) < 0)
-            return err_set(err, ERR_MEMORY, "out of memory for the logs; try again");
+            return err_no_memory(err);
     }
     TRY(checking->store->verbs->logs->chains_read(checking->store, ranges, count, limit, &walk,
                                                   err));
     if (checking->failed)
-        return err_set(err, ERR_MEMORY, "out of memory for the logs; try again");
+        return err_no_memory(err);
     return 0;
 }
 
@@ -178,7 +178,7 @@ int log_chains_fit(struct store *store, const struct log_range *ranges, uint32_t
         return 0;
     checks = calloc(count, sizeof *checks);
     if (!checks)
-        return err_set(err, ERR_MEMORY, "out of memory for the logs; try again");
+        return err_no_memory(err);
     rc = compute(&checking, checks, ranges, count, limit, err);
     for (uint32_t i = 0; rc == 0 && i < count; i++) {
         fits[i] = !checks[i].bad;
@@ -186,7 +186,7 @@ int log_chains_fit(struct store *store, const struct log_range *ranges, uint32_t
             store->log_doubt = (struct log_doubt){what, ranges[i].execution_id};
         else if (checks[i].at.seq > 0 &&
                  log_checked_base(store, &checks[i].at, base_of(&checking, &checks[i])) < 0)
-            rc = err_set(err, ERR_MEMORY, "out of memory for the logs; try again");
+            rc = err_no_memory(err);
     }
     map_deinit(&checking.by_id);
     free(checking.marks);

@@ -27,7 +27,8 @@ int log_cuts_add(struct log_cuts *cuts, const struct uuid *execution_id, int64_t
         if (cuts->count == cuts->cap && !grow(cuts))
             return -ERR_MEMORY;
         last = &cuts->items[cuts->count++];
-        *last = (struct log_part){.window_ms = cuts->window_ms};
+        *last = (struct log_part){.head.execution_id = *execution_id,
+                                  .window_ms = cuts->window_ms};
     }
     last->lines += lines;
     if (at_us > last->at_us)

@@ -1,11 +1,13 @@
 /* A map of heads by execution, behind a mutex. It stays small: a record every few seconds empties
- * it. Any thread; nothing here waits for more than the mutex. */
+ * it, but for what no note told of, and a record comes early when it fills. Any thread; nothing
+ * here waits for more than the mutex. */
 #include "store/log_memory.h"
 
 #include <pthread.h>
 #include <stdlib.h>
 
 #define ENTRIES_MAX 100000
+#define UNSIGNED_MAX (ENTRIES_MAX / 4)
 
 struct entry {
     struct log_head head;
@@ -16,7 +18,11 @@ struct entry {
 struct log_memory {
     pthread_mutex_t mutex;
     struct map by_id;
+    uint32_t signed_count; /* of the entries */
+    struct map refused;    /* struct uuid by itself */
     uint64_t commits;
+    int64_t newest; /* record */
+    char newest_hash[HASH_HEX_BYTES + 1];
 };
 
 static struct str id_key(const struct uuid *id)
@@ -36,6 +42,7 @@ struct log_memory *log_memory_new(void)
 void log_memory_free(struct log_memory *memory)
 {
     struct entry *entry;
+    struct uuid *id;
     uint32_t cursor = 0;
 
     if (!memory)
@@ -43,6 +50,10 @@ void log_memory_free(struct log_memory *memory)
     while ((entry = map_next(&memory->by_id, &cursor)) != NULL)
         free(entry);
     map_deinit(&memory->by_id);
+    cursor = 0;
+    while ((id = map_next(&memory->refused, &cursor)) != NULL)
+        free(id);
+    map_deinit(&memory->refused);
     pthread_mutex_destroy(&memory->mutex);
     free(memory);
 }
@@ -59,14 +70,30 @@ uint64_t log_memory_now(struct log_memory *memory)
 
 static void forget(struct log_memory *memory, struct entry *entry)
 {
+    memory->signed_count -= entry->is_signed;
     map_remove(&memory->by_id, id_key(&entry->head.execution_id));
     free(entry);
+}
+
+/* Those that a record names are kept as long as there is room. */
+static void make_room(struct log_memory *memory)
+{
+    struct entry *entry;
+    uint32_t cursor = 0;
+
+    if (map_count(&memory->by_id) < ENTRIES_MAX || memory->signed_count == 0)
+        return;
+    while ((entry = map_next(&memory->by_id, &cursor)) != NULL)
+        if (entry->is_signed)
+            forget(memory, entry);
 }
 
 static void remember(struct log_memory *memory, const struct log_head *head)
 {
     struct entry *entry = map_get(&memory->by_id, id_key(&head->execution_id));
 
+    if (!entry)
+        make_room(memory);
     if (!entry && map_count(&memory->by_id) < ENTRIES_MAX && (entry = calloc(1, sizeof *entry))) {
         entry->head.execution_id = head->execution_id;
         if (map_put(&memory->by_id, id_key(&entry->head.execution_id), entry) < 0) {
@@ -76,18 +103,34 @@ static void remember(struct log_memory *memory, const struct log_head *head)
     }
     if (!entry || entry->head.seq > head->seq)
         return;
+    memory->signed_count -= entry->is_signed;
     entry->head = *head;
     entry->known = memory->commits;
     entry->is_signed = false;
 }
 
+static void remember_refused(struct log_memory *memory, const struct uuid *execution_id)
+{
+    struct uuid *id;
+
+    if (map_get(&memory->refused, id_key(execution_id)) ||
+        map_count(&memory->refused) >= ENTRIES_MAX || !(id = malloc(sizeof *id)))
+        return;
+    *id = *execution_id;
+    if (map_put(&memory->refused, id_key(id), id) < 0)
+        free(id);
+}
+
 void log_memory_commit(struct log_memory *memory, const struct log_cuts *written,
-                       const struct log_cuts *cuts, uint32_t cuts_count)
+                       const struct log_cuts *refused, const struct log_cuts *cuts,
+                       uint32_t cuts_count)
 {
     pthread_mutex_lock(&memory->mutex);
     memory->commits++;
     for (uint32_t i = 0; i < written->count; i++)
         remember(memory, &written->items[i].head);
+    for (uint32_t i = 0; i < refused->count; i++)
+        remember_refused(memory, &refused->items[i].head.execution_id);
     for (uint32_t i = 0; i < cuts_count; i++)
         for (uint32_t at = 0; at < cuts[i].count; at++) {
             const struct log_head *cut = &cuts[i].items[at].head;
@@ -96,6 +139,62 @@ void log_memory_commit(struct log_memory *memory, const struct log_cuts *written
             if (entry && entry->head.seq <= cut->seq)
                 forget(memory, entry);
         }
+    pthread_mutex_unlock(&memory->mutex);
+}
+
+bool log_memory_is_full(struct log_memory *memory)
+{
+    bool full;
+
+    pthread_mutex_lock(&memory->mutex);
+    full = map_count(&memory->by_id) - memory->signed_count >= UNSIGNED_MAX;
+    pthread_mutex_unlock(&memory->mutex);
+    return full;
+}
+
+bool log_memory_refused(struct log_memory *memory, const struct uuid *execution_id)
+{
+    bool refused;
+
+    if (!memory)
+        return false;
+    pthread_mutex_lock(&memory->mutex);
+    refused = map_get(&memory->refused, id_key(execution_id)) != NULL;
+    pthread_mutex_unlock(&memory->mutex);
+    return refused;
+}
+
+void log_memory_put_newest(struct log_memory *memory, int64_t serial,
+                           const char hash[HASH_HEX_BYTES + 1])
+{
+    pthread_mutex_lock(&memory->mutex);
+    if (serial > memory->newest) {
+        memory->newest = serial;
+        memcpy(memory->newest_hash, hash, sizeof memory->newest_hash);
+    }
+    pthread_mutex_unlock(&memory->mutex);
+}
+
+int64_t log_memory_newest(struct log_memory *memory, char hash[HASH_HEX_BYTES + 1])
+{
+    int64_t newest;
+
+    pthread_mutex_lock(&memory->mutex);
+    newest = memory->newest;
+    memcpy(hash, memory->newest_hash, sizeof memory->newest_hash);
+    pthread_mutex_unlock(&memory->mutex);
+    return newest;
+}
+
+void log_memory_forget(struct log_memory *memory)
+{
+    struct entry *entry;
+    uint32_t cursor = 0;
+
+    pthread_mutex_lock(&memory->mutex);
+    while ((entry = map_next(&memory->by_id, &cursor)) != NULL)
+        forget(memory, entry);
+    memory->newest = 0;
     pthread_mutex_unlock(&memory->mutex);
 }
 
@@ -121,26 +220,37 @@ bool log_memory_fits(struct log_memory *memory, uint64_t now, const struct log_l
     return fits;
 }
 
-static bool is_named(const struct entry *entry, const struct log_part *const *named,
+static bool is_named(const struct log_head *known, const struct log_part *const *named,
                      const uint32_t *named_counts, uint32_t lists)
 {
     for (uint32_t i = 0; i < lists; i++)
         for (uint32_t low = 0, high = named_counts[i]; low < high;) { /* they are in order */
             uint32_t middle = low + (high - low) / 2;
             const struct log_head *head = &named[i][middle].head;
-            int order = memcmp(head->execution_id.bytes, entry->head.execution_id.bytes,
+            int order = memcmp(head->execution_id.bytes, known->execution_id.bytes,
                                sizeof(struct uuid));
 
             if (order == 0)
-                return head->seq > entry->head.seq ||
-                       (head->seq == entry->head.seq &&
-                        memcmp(head->hash, entry->head.hash, HASH_BYTES) == 0);
+                return head->seq > known->seq ||
+                       (head->seq == known->seq &&
+                        memcmp(head->hash, known->hash, HASH_BYTES) == 0);
             if (order < 0)
                 low = middle + 1;
             else
                 high = middle;
         }
     return false;
+}
+
+void log_written_drop(struct log_cuts *written, const struct log_part *const *named,
+                      const uint32_t *named_counts, uint32_t lists)
+{
+    uint32_t kept = 0;
+
+    for (uint32_t i = 0; i < written->count; i++)
+        if (!is_named(&written->items[i].head, named, named_counts, lists))
+            written->items[kept++] = written->items[i];
+    written->count = kept;
 }
 
 int log_memory_list(struct log_memory *memory, uint64_t now, const struct log_part *const *named,
@@ -154,7 +264,8 @@ int log_memory_list(struct log_memory *memory, uint64_t now, const struct log_pa
     while (rc == 0 && (entry = map_next(&memory->by_id, &cursor)) != NULL) {
         char hex[HASH_HEX_BYTES + 1];
 
-        if (entry->is_signed || entry->known > now || is_named(entry, named, named_counts, lists))
+        if (entry->is_signed || entry->known > now ||
+            is_named(&entry->head, named, named_counts, lists))
             continue;
         hash_hex(entry->head.hash, HASH_BYTES, hex);
         rc = log_cuts_add(out, &entry->head.execution_id, entry->head.seq, str_of(hex), 0, 0);
@@ -165,17 +276,18 @@ int log_memory_list(struct log_memory *memory, uint64_t now, const struct log_pa
     return rc;
 }
 
-void log_memory_signed(struct log_memory *memory, uint64_t now, const struct log_cuts *listed,
-                       bool stays)
+void log_memory_signed(struct log_memory *memory, uint64_t now, const struct log_cuts *listed)
 {
     struct entry *entry;
     uint32_t cursor = 0;
 
     pthread_mutex_lock(&memory->mutex);
-    for (uint32_t i = 0; stays && i < listed->count; i++) {
+    for (uint32_t i = 0; i < listed->count; i++) {
         entry = map_get(&memory->by_id, id_key(&listed->items[i].head.execution_id));
-        if (entry)
-            entry->is_signed = true;
+        if (!entry || entry->is_signed || entry->head.seq != listed->items[i].head.seq)
+            continue; /* another writer of this node continued it meanwhile */
+        entry->is_signed = true;
+        memory->signed_count++;
     }
     while ((entry = map_next(&memory->by_id, &cursor)) != NULL)
         if (entry->known <= now && !entry->is_signed)

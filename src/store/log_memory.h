@@ -14,18 +14,33 @@ void log_memory_free(struct log_memory *memory);
 
 /* A transaction that begins now sees all lines that are known by now, and no later ones. */
 uint64_t log_memory_now(struct log_memory *memory);
-/* After a commit: lines that were written and removed in it. What does not fit into the memory is
- * left to the notes. */
+/* After a commit: lines that were written and removed in it, and executions whose lines a record
+ * refuses. What does not fit into the memory is left to the notes. */
 void log_memory_commit(struct log_memory *memory, const struct log_cuts *written,
-                       const struct log_cuts *cuts, uint32_t cuts_count);
+                       const struct log_cuts *refused, const struct log_cuts *cuts,
+                       uint32_t cuts_count);
+/* So much that a record should be made before more comes. */
+bool log_memory_is_full(struct log_memory *memory);
+/* Does a record say that lines of it are not signed? */
+bool log_memory_refused(struct log_memory *memory, const struct uuid *execution_id);
 /* Is the chain at least where it was known to stand at `now`? */
 bool log_memory_fits(struct log_memory *memory, uint64_t now, const struct log_last *last);
+
+/* The newest record that this process made or found; serial 0 = none. */
+void log_memory_put_newest(struct log_memory *memory, int64_t serial,
+                           const char hash[HASH_HEX_BYTES + 1]);
+int64_t log_memory_newest(struct log_memory *memory, char hash[HASH_HEX_BYTES + 1]);
+/* The database has another past now, which may lack the last of all this. */
+void log_memory_forget(struct log_memory *memory);
 
 /* What is known since the last record; -ERR_MEMORY. Those that the parts name are left out. */
 int log_memory_list(struct log_memory *memory, uint64_t now, const struct log_part *const *named,
                     const uint32_t *named_counts, uint32_t lists, struct log_cuts *out);
-/* A record names them all by now. stays: later lines are still compared with what `listed` has. */
-void log_memory_signed(struct log_memory *memory, uint64_t now, const struct log_cuts *listed,
-                       bool stays);
+/* Of what a transaction wrote: the records that it made itself name these. */
+void log_written_drop(struct log_cuts *written, const struct log_part *const *named,
+                      const uint32_t *named_counts, uint32_t lists);
+/* A record names them all by now. Later lines are still compared with what `listed` has: no note
+ * told of those, and their record does not say which lines come before. */
+void log_memory_signed(struct log_memory *memory, uint64_t now, const struct log_cuts *listed);
 
 #endif

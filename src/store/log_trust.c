@@ -1,5 +1,5 @@
-/* What both stores ask before they go on from lines or remove them: were they written by a server
- * that had the key? Writer's thread. */
+/* What both stores ask before they continue a chain or remove lines: were the lines written by a
+ * server that had the key? Writer's thread. */
 #include "store/log_memory.h"
 #include "store/log_store.h"
 
@@ -23,17 +23,36 @@ int log_written_add(struct store *store, const struct log_head *head)
     return log_cuts_add(store->log_written, &head->execution_id, head->seq, str_of(hex), 0, 0);
 }
 
-bool log_may_follow(struct store *store, const struct log_last *last, const struct uuid *task_id)
+/* The lines are stored all the same, and nothing proves them: without a record of that somebody
+ * could remove them again unseen. Once for each execution while the server runs. */
+static int note_refused(struct store *store, const struct log_last *last)
+{
+    if (!store->log_refused || log_memory_refused(store->log_memory, &last->execution_id))
+        return 0;
+    return log_cuts_add(store->log_refused, &last->execution_id, last->seq > 0 ? last->seq : 0,
+                        last->chain_hash, 0, 0);
+}
+
+static bool may_follow(const struct store *store, const struct log_last *last,
+                       const struct uuid *task_id)
 {
     bool noted = last->noted && last->note.mac[0] != '\0';
 
-    if (!store->log_mac || (last->seq == 0 && log_is_newest(store, last)))
-        return true;
-    if (last->seq > 0 && log_is_newest(store, last) && logmac_trusts(store->log_mac, last) &&
-        (!noted || (last->note.closed.len == 0 && uuid_eq(&last->note.task_id, task_id))))
-        return true;
+    if (!log_is_newest(store, last))
+        return false;
+    return last->seq == 0 ||
+           (last->seq > 0 && logmac_trusts(store->log_mac, last) &&
+            (!noted || (last->note.closed.len == 0 && uuid_eq(&last->note.task_id, task_id))));
+}
+
+int log_may_follow(struct store *store, const struct log_last *last, const struct uuid *task_id,
+                   bool *may)
+{
+    *may = !store->log_mac || may_follow(store, last, task_id);
+    if (*may)
+        return 0;
     doubt(store, &last->execution_id, "its new lines are not signed");
-    return false;
+    return note_refused(store, last);
 }
 
 int log_checked_add(struct store *store, const struct uuid *execution_id)
@@ -76,7 +95,7 @@ bool log_is_checked(const struct store *store, const struct uuid *execution_id)
            map_get(&store->log_checked->by_id, str_span((const char *)execution_id->bytes, 16));
 }
 
-/* Without memory they stay, too. */
+/* When memory runs out, the lines stay. */
 bool log_may_go(struct store *store, const struct log_last *last, int64_t before_us)
 {
     if (store->log_mac && !(logmac_trusts(store->log_mac, last) && log_is_newest(store, last))) {
@@ -88,13 +107,13 @@ bool log_may_go(struct store *store, const struct log_last *last, int64_t before
     return log_checked_add(store, &last->execution_id) == 0;
 }
 
-/* ---- which lines a note is about ---- */
+/* ---- which lines a note covers ---- */
 
 void log_note_from(struct log_note *note, struct str from_hash)
 {
     note->part.follows = from_hash.data != NULL;
     if (note->part.follows && !hash_from_hex(from_hash, note->part.from, HASH_BYTES))
-        memset(note->part.from, 0xff, HASH_BYTES); /* its code does not fit then */
+        memset(note->part.from, 0xff, HASH_BYTES); /* so its code does not match */
 }
 
 struct str log_note_from_hex(const struct log_note *note, char hex[HASH_HEX_BYTES + 1])
@@ -154,4 +173,10 @@ int log_note_seal(struct store *store, struct log_note *note)
     if (!store->log_mac)
         return 0;
     return logmac_make(store->log_mac, note, note->mac) == -ERR_MEMORY ? -ERR_MEMORY : 0;
+}
+
+void log_line_level(struct log_line *line, struct str word)
+{
+    if (!severity_parse(word, &line->level) || !str_is(word, severity_word(line->level)))
+        memset(&line->task_id, 0, sizeof line->task_id);
 }

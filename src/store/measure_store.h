@@ -8,6 +8,7 @@
 #include "store/store.h"
 
 struct queue_wait {
+    struct str namespace_name;
     struct str queue;
     struct str type;
     struct uuid category_id; /* nil = none */
@@ -16,6 +17,7 @@ struct queue_wait {
 
 /* Tasks of a queue in one status, whatever their type. */
 struct queue_count {
+    struct str namespace_name;
     struct str queue;
     enum status status;
     int64_t tasks;
@@ -28,8 +30,9 @@ struct measure_verbs {
                      uint32_t count, struct err *err);
     int (*hours_prune)(struct store *store, int64_t before_us, struct err *err);
 
-    /* The sums over all runs since that time. */
-    int (*read_hours)(struct store_reader *reader, int64_t since_us, struct arena *arena,
+    /* The sums over all runs since that time; absent = of all namespaces. */
+    int (*read_hours)(struct store_reader *reader, struct str namespace_name, int64_t since_us,
+                      struct arena *arena,
                       struct execution_hour **hours, uint32_t *count, struct err *err);
     /* For each queue, type and category with ready tasks: since when the first in line has been
      * waiting. Parked tasks do not count. */

@@ -40,6 +40,7 @@ struct measure_verbs;
 struct token_verbs;
 struct sealed;
 struct keyring;
+struct namespace_verbs;
 
 enum { /* parts of a task that a load may leave out */
     LOAD_STATE = 0,
@@ -62,8 +63,7 @@ struct unique {
 /* What a claim may take. The claim calls `admit` for every candidate in line order. */
 enum admit { ADMIT_TAKE, ADMIT_PARK, ADMIT_SKIP_TYPE, ADMIT_STOP_QUEUE };
 struct ready_want {
-    struct str namespace_name;
-    const struct str *queues;
+    const struct str *queues; /* full names, as everywhere but in filters (core/queue_name.h) */
     uint32_t queues_count;
     const struct str *types; /* patterns; NULL = all types */
     uint32_t types_count;
@@ -123,6 +123,7 @@ struct log_entry {
 struct outbox_message {
     int64_t key;
     struct uuid id;
+    struct str namespace_name;
     struct str kind;
     struct str target;
     struct uuid task_id;
@@ -137,6 +138,7 @@ struct outbox_message {
 
 struct worker_row {
     struct str id;
+    struct str namespace_name;
     struct str hostname;
     struct str version;
     struct str queues;     /* JSON array */
@@ -289,10 +291,10 @@ struct store_verbs {
     int (*ready_take)(struct store *store, const struct ready_want *want, struct arena *arena,
                       struct task **tasks, uint32_t *count, struct err *err); /* LOAD_ALL */
     /* How many tasks are in the queue's ready line, without parked ones. */
-    int64_t (*ready_count)(struct store *store, struct str namespace_name, struct str queue);
+    int64_t (*ready_count)(struct store *store, struct str queue);
     /* Sets the order key of every pending task of the queue to what `order` makes of its priority
      * and old key. */
-    int (*ready_reorder)(struct store *store, struct str namespace_name, struct str queue,
+    int (*ready_reorder)(struct store *store, struct str queue,
                          int64_t (*order)(void *ctx, int64_t priority, int64_t old_key), void *ctx,
                          struct err *err);
     /* The first parked tasks of a key, in line order. */
@@ -446,16 +448,14 @@ struct store_verbs {
     int (*queue_make)(struct store *store, const struct queue_row *queue, struct err *err);
     /* Counts the held tasks of a queue, and keeps other nodes from counting until the transaction
      * ends. */
-    int (*limits_lock)(struct store *store, struct str namespace_name, struct str queue,
-                       struct arena *arena, struct held_count **counts, uint32_t *count,
-                       struct err *err);
+    int (*limits_lock)(struct store *store, struct str queue, struct arena *arena,
+                       struct held_count **counts, uint32_t *count, struct err *err);
     /* The same without a lock: no other node waits. */
-    int (*limits_count)(struct store *store, struct str namespace_name, struct str queue,
-                        struct arena *arena, struct held_count **counts, uint32_t *count,
-                        struct err *err);
-    /* Locks the rows of these queues, in this order, until the transaction ends. */
-    int (*limits_hold)(struct store *store, struct str namespace_name, const struct str *queues,
-                       uint32_t count, struct err *err);
+    int (*limits_count)(struct store *store, struct str queue, struct arena *arena,
+                        struct held_count **counts, uint32_t *count, struct err *err);
+    /* Locks the rows of these queues, all in the same order, until the transaction ends. */
+    int (*limits_hold)(struct store *store, const struct str *queues, uint32_t count,
+                       struct err *err);
     int (*key_held)(struct store *store, struct str queue, struct str limit_key, int64_t *held,
                     struct err *err);
     int (*bucket_load)(struct store *store, struct str namespace_name, struct str name,
@@ -491,9 +491,11 @@ struct log_doubt {
 
 struct store {
     const struct store_verbs *verbs;
+    const struct namespace_verbs *namespaces; /* namespace_store.h; NULL = it only reads */
     struct rows *rows;    /* its writing connection, for verbs on rows (rows/rows.h) */
     const char *kind;     /* "sqlite", "postgres" */
     bool shared;          /* other nodes write to it, too */
+    uint32_t timelines;   /* times the database was found to have another past */
     uint32_t reconnects;  /* times the database was out of reach, perhaps for all nodes */
     int64_t last_time_us; /* newest time found in the store at the open */
     bool has_dependencies; /* any between tasks, at the open */
@@ -507,6 +509,7 @@ struct store {
     struct log_memory *log_memory; /* of the lines that this process wrote; NULL = none */
     uint64_t log_seen;             /* what it knew of when the transaction began */
     struct log_cuts *log_written;  /* chains that the transaction continued, for it */
+    struct log_cuts *log_refused;  /* and those that it did not: a signed record says so */
     struct log_checked *log_checked; /* retention removes only their lines; NULL = any */
     const char *path; /* the file, where it is one; else NULL */
     struct sealed *sealed; /* the layer that encrypts (sealed/sealed.h); NULL = there is none */
@@ -523,6 +526,8 @@ struct store_options {
     bool resumes;    /* with copies: fail with -ERR_NOT_FOUND if there is no copy to continue */
     bool serves;     /* its tasks will run: refuse a store that was moved elsewhere, ... */
     bool again;      /* ... unless this allows them to run here again */
+    struct str sql_role; /* PostgreSQL: the role for SQL from outside; absent = not known here */
+    bool shares;     /* give that role what it lacks */
     bool pooler;     /* PostgreSQL: a pooler may switch connections after each transaction */
     struct keyring *keyring; /* with serves: what is encrypted and opened with; NULL = no keys */
     const struct log *log;
@@ -531,6 +536,7 @@ struct store_options {
 /* The place without its password, for logs and messages. */
 void store_shown(struct str where, char *out, size_t cap);
 bool store_is_there(struct str where); /* or may be: only a file can be looked for */
+bool store_has_roles(struct str where); /* is it a database that knows roles? */
 bool store_wants_password(struct str where); /* true for a database whose place has none */
 
 /* For a program that owns its process, before it opens the first store: turns off the database

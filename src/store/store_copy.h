@@ -10,7 +10,7 @@
 #define COPY_BATCH_ROWS 1000
 #define COPY_BATCH_BYTES (8 * 1024 * 1024) /* of long texts; the last row may exceed it */
 #define COPY_KEYS_MAX 4
-#define COPY_TABLES_MAX 32
+#define COPY_TABLES_MAX 48
 
 /* The row of store_info that says how far a copy into this store has come. Until it begins with
  * COPY_DONE, the store is incomplete. */

@@ -58,6 +58,13 @@ void store_shown(struct str where, char *out, size_t cap)
     }
 }
 
+bool store_has_roles(struct str where)
+{
+    struct str path;
+
+    return kind_of(where, &path) == KIND_POSTGRES;
+}
+
 bool store_wants_password(struct str where)
 {
     struct str path;

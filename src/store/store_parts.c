@@ -6,8 +6,8 @@ int parts_check(const struct parts *parts, uint32_t part, struct err *err)
 {
     if (!parts->config.failed(parts->config.ctx, part))
         return 0;
-    return err_set(err, ERR_UNAVAILABLE, "a store of this server has failed; start it again when "
-                                         "it is well");
+    return err_set(err, ERR_UNAVAILABLE, "a store of this server has failed; restart the server "
+                                         "once the store is healthy");
 }
 
 static void parts_close(struct store *store)

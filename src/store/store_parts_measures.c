@@ -10,7 +10,7 @@ static int gather(void **all, uint32_t *all_count, const void *rows, uint32_t co
     char *grown = arena_alloc_array(arena, *all_count + count + 1, bytes);
 
     if (!grown)
-        return err_set(err, ERR_MEMORY, "out of memory for the answer; try again");
+        return err_no_memory(err);
     if (*all_count)
         memcpy(grown, *all, *all_count * bytes);
     if (count)
@@ -20,7 +20,8 @@ static int gather(void **all, uint32_t *all_count, const void *rows, uint32_t co
     return 0;
 }
 
-static int read_hours(struct store_reader *base, int64_t since_us, struct arena *arena,
+static int read_hours(struct store_reader *base, struct str namespace_name, int64_t since_us,
+                      struct arena *arena,
                       struct execution_hour **hours, uint32_t *count, struct err *err)
 {
     struct parts_reader *reader = parts_reader_of(base);
@@ -31,7 +32,8 @@ static int read_hours(struct store_reader *base, int64_t since_us, struct arena 
         const struct store_verbs *verbs = reader->parts->stores[i]->verbs;
 
         if (parts_check(reader->parts, i, err) == 0 &&
-            verbs->measures->read_hours(reader->readers[i], since_us, arena, hours, count,
+            verbs->measures->read_hours(reader->readers[i], namespace_name, since_us, arena,
+                                        hours, count,
                                         err) == 0 &&
             gather(&all, &all_count, *hours, *count, sizeof **hours, arena, err) < 0)
             return -(int)err->code;

@@ -60,7 +60,7 @@ static int gather(struct gathered *all, const void *items, uint32_t count, struc
     char *grown = arena_alloc_array(arena, all->count + count + 1, all->bytes);
 
     if (!grown)
-        return err_set(err, ERR_MEMORY, "out of memory for the answer; try again");
+        return err_no_memory(err);
     if (all->count)
         memcpy(grown, all->items, all->count * all->bytes);
     if (count)
@@ -77,50 +77,33 @@ static uint32_t sort_first(struct gathered *all, uint32_t limit,
     return all->count < limit ? all->count : limit;
 }
 
+/* The body of a verb that reads a list: `list` becomes the first rows of all parts together. */
+#define MERGED(group, verb, list, compare)                                                         \
+    struct parts_reader *reader = parts_reader_of(base);                                           \
+    struct gathered all = {.bytes = sizeof **(list)};                                              \
+                                                                                                   \
+    for (uint32_t i = 0; i < reader->parts->base.parts; i++) {                                     \
+        TRY(parts_check(reader->parts, i, err));                                                   \
+        TRY(reader->parts->stores[i]->verbs->group->verb(reader->readers[i], filter, arena, list,  \
+                                                         count, err));                             \
+        TRY(gather(&all, *(list), *count, arena, err));                                            \
+    }                                                                                              \
+    *count = sort_first(&all, filter->limit, compare);                                             \
+    *(list) = (void *)all.items;                                                                   \
+    return 0
+
 static int read_entries(struct store_reader *base, const struct recovery_filter *filter,
                         struct arena *arena, struct recovery_entry **entries, uint32_t *count,
                         struct err *err)
 {
-    struct parts_reader *reader = parts_reader_of(base);
-    struct gathered all = {.bytes = sizeof **entries};
-    int rc = 0;
-
-    for (uint32_t i = 0; rc == 0 && i < reader->parts->base.parts; i++) {
-        rc = parts_check(reader->parts, i, err);
-        if (rc == 0)
-            rc = reader->parts->stores[i]->verbs->recovery->read_entries(
-                reader->readers[i], filter, arena, entries, count, err);
-        if (rc == 0)
-            rc = gather(&all, *entries, *count, arena, err);
-    }
-    if (rc < 0)
-        return rc;
-    *count = sort_first(&all, filter->limit, compare_entries);
-    *entries = (void *)all.items;
-    return 0;
+    MERGED(recovery, read_entries, entries, compare_entries);
 }
 
 static int read_candidates(struct store_reader *base, const struct candidate_filter *filter,
                            struct arena *arena, struct recovery_candidate **candidates,
                            uint32_t *count, struct err *err)
 {
-    struct parts_reader *reader = parts_reader_of(base);
-    struct gathered all = {.bytes = sizeof **candidates};
-    int rc = 0;
-
-    for (uint32_t i = 0; rc == 0 && i < reader->parts->base.parts; i++) {
-        rc = parts_check(reader->parts, i, err);
-        if (rc == 0)
-            rc = reader->parts->stores[i]->verbs->recovery->read_candidates(
-                reader->readers[i], filter, arena, candidates, count, err);
-        if (rc == 0)
-            rc = gather(&all, *candidates, *count, arena, err);
-    }
-    if (rc < 0)
-        return rc;
-    *count = sort_first(&all, filter->limit, compare_candidates);
-    *candidates = (void *)all.items;
-    return 0;
+    MERGED(recovery, read_candidates, candidates, compare_candidates);
 }
 
 const struct recovery_verbs parts_recovery_verbs = {.read_entry = read_entry,
@@ -139,18 +122,7 @@ static int read_audit(struct store_reader *base, const struct audit_filter *filt
                       struct arena *arena, struct audit_entry **entries, uint32_t *count,
                       struct err *err)
 {
-    struct parts_reader *reader = parts_reader_of(base);
-    struct gathered all = {.bytes = sizeof **entries};
-
-    for (uint32_t i = 0; i < reader->parts->base.parts; i++) {
-        TRY(parts_check(reader->parts, i, err));
-        TRY(reader->parts->stores[i]->verbs->audit->read(reader->readers[i], filter, arena, entries,
-                                                         count, err));
-        TRY(gather(&all, *entries, *count, arena, err));
-    }
-    *count = sort_first(&all, filter->limit, compare_audit);
-    *entries = (void *)all.items;
-    return 0;
+    MERGED(audit, read, entries, compare_audit);
 }
 
 const struct audit_verbs parts_audit_verbs = {.read = read_audit};

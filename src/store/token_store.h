@@ -18,6 +18,9 @@ struct token_verbs {
     /* Notes uses; an earlier time than the stored one changes nothing. */
     int (*used)(struct store *store, const struct token_use *uses, uint32_t count,
                 struct err *err);
+    /* The task with this key runs with the rights of another principal (absent = none is asked
+     * for). */
+    int (*adopt)(struct store *store, int64_t task_key, struct str principal, struct err *err);
     int (*count)(struct store *store, int64_t *count, struct err *err);
     int (*generation)(struct store *store, int64_t *generation, struct err *err);
     /* The next one. Until the transaction ends no other gets one, so that changes commit in the

@@ -21,8 +21,7 @@ static const char cursor_letters[] = {[CATALOG_CATEGORY] = 'g',
 void catalog_page_init(struct catalog_page *page, enum catalog_kind kind)
 {
     *page = (struct catalog_page){.kind = kind,
-                                  .filter = {.namespace_name = STR(TASK_DEFAULT_NAMESPACE),
-                                             .active = -1,
+                                  .filter = {.active = -1,
                                              .type = -1,
                                              .limit = BOUND_LIST_LIMIT_DEFAULT}};
 }
@@ -242,8 +241,9 @@ static int write_chunk(const struct catalog_page *page, const struct catalog_sou
                        struct buf *out, struct err *err)
 {
     const char *at = chunk->items;
+    bool all = !source->principal || !source->principal->user_id.data;
 
-    if (page->kind == CATALOG_JOB && chunk->count) {
+    if (page->kind == CATALOG_JOB && chunk->count && all) {
         uint32_t count = chunk->count < *left ? chunk->count : *left;
 
         json_comma(out);
@@ -252,8 +252,11 @@ static int write_chunk(const struct catalog_page *page, const struct catalog_sou
         return catalog_write_jobs(source, chunk->items, count, out, err);
     }
     for (uint32_t i = 0; i < chunk->count && *left > 0; i++, at += chunk->item_bytes) {
+        bool shows;
+
         memcpy(before_id, at, sizeof *before_id);
-        if (!is_shown(page, at))
+        TRY(catalog_shows(source, page->kind, at, &shows, err));
+        if (!shows || !is_shown(page, at))
             continue;
         json_comma(out);
         TRY(catalog_write(source, page->kind, at, out, err));
@@ -301,8 +304,10 @@ int catalog_page_write(const struct catalog_page *page, const struct catalog_sou
     uint32_t left = filter.limit;
     uint32_t limit = CHUNK_FIRST;
     bool more;
-    int rc = find_category(page, source, &filter, &more, err);
+    int rc;
 
+    filter.namespace_name = catalog_source_namespace(source);
+    rc = find_category(page, source, &filter, &more, err);
     buf_text(out, "{\"items\":[");
     while (rc == 0 && more && left > 0 && out->len < PAGE_BYTES_ENOUGH && !out->failed) {
         struct chunk chunk = {0};

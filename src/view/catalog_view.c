@@ -8,6 +8,7 @@
 #include "core/plan/catalog_render.h"
 #include "core/plan/plan.h"
 
+#define NAMESAKES_MAX 100 /* of all users, among which one's own are looked for */
 #define EXPLAIN_BYTES_MAX 8192 /* an expression of 256 bytes says less; longer is cut off */
 
 /* The word of a kind: "job". */
@@ -23,7 +24,57 @@ static const char *kind_word(enum catalog_kind kind)
     return words[kind];
 }
 
+/* ---- who may know of it ---- */
+
+static bool looks_at_one_user(const struct catalog_source *source)
+{
+    return source->principal && source->principal->user_id.data;
+}
+
+bool catalog_shows_job(const struct catalog_source *source, const struct job *job)
+{
+    return !looks_at_one_user(source) ||
+           principal_row(source->principal, job->created_by, false) != ROW_HIDDEN;
+}
+
+int catalog_shows(const struct catalog_source *source, enum catalog_kind kind, const void *item,
+                  bool *shows, struct err *err)
+{
+    const struct uuid *job_id = kind == CATALOG_SCHEDULE
+                                    ? &((const struct schedule *)item)->job_id
+                                : kind == CATALOG_RECURRING
+                                    ? &((const struct recurring *)item)->template_job_id
+                                    : NULL;
+    struct job *job = NULL;
+
+    *shows = kind != CATALOG_JOB || catalog_shows_job(source, item);
+    if (!looks_at_one_user(source) || !job_id)
+        return 0;
+    TRY(source->store->verbs->catalog->read_job(source->reader, job_id, source->arena, &job, err));
+    *shows = job && catalog_shows_job(source, job);
+    return 0;
+}
+
 /* ---- finding ---- */
+
+/* Of those with a name, the ones that are shown: their number and the first one's id. */
+static int count_shown(const struct catalog_source *source, enum catalog_kind kind,
+                       const void *items, size_t item_bytes, uint32_t *count, struct uuid *id,
+                       struct err *err)
+{
+    const char *at = items;
+    uint32_t read = *count;
+
+    *count = 0;
+    for (uint32_t i = 0; i < read; i++, at += item_bytes) {
+        bool shows;
+
+        TRY(catalog_shows(source, kind, at, &shows, err));
+        if (shows && (*count)++ == 0)
+            memcpy(id, at, sizeof *id); /* it stands first in all of them */
+    }
+    return 0;
+}
 
 static int count_named(const struct catalog_source *source, enum catalog_kind kind,
                        const struct catalog_filter *filter, struct uuid *id, uint32_t *count,
@@ -41,20 +92,26 @@ static int count_named(const struct catalog_source *source, enum catalog_kind ki
         TRY(verbs->read_jobs(source->reader, filter, source->arena, &jobs, count, err));
     else if (kind == CATALOG_RECURRING)
         TRY(verbs->read_recurring(source->reader, filter, source->arena, &recurring, count, err));
-    if (*count == 0)
-        return 0;
-    *id = categories ? categories[0].id : jobs ? jobs[0].id : recurring[0].id;
-    return 0;
+    if (categories)
+        return count_shown(source, kind, categories, sizeof *categories, count, id, err);
+    if (jobs)
+        return count_shown(source, kind, jobs, sizeof *jobs, count, id, err);
+    return count_shown(source, kind, recurring, sizeof *recurring, count, id, err);
+}
+
+struct str catalog_source_namespace(const struct catalog_source *source)
+{
+    return source->namespace_name.data ? source->namespace_name : STR(TASK_DEFAULT_NAMESPACE);
 }
 
 int catalog_find(const struct catalog_source *source, enum catalog_kind kind, struct str text,
                  struct uuid *id, struct err *err)
 {
-    struct catalog_filter filter = {.namespace_name = STR(TASK_DEFAULT_NAMESPACE),
+    struct catalog_filter filter = {.namespace_name = catalog_source_namespace(source),
                                     .name = text,
                                     .active = -1,
                                     .type = -1,
-                                    .limit = 2};
+                                    .limit = looks_at_one_user(source) ? NAMESAKES_MAX : 2};
     const char *word = kind_word(kind);
     uint32_t count;
 
@@ -78,6 +135,8 @@ int catalog_load(const struct catalog_source *source, enum catalog_kind kind,
     struct job *job = NULL;
     struct schedule *schedule = NULL;
     struct recurring *recurring = NULL;
+    struct str own;
+    bool shows = true;
 
     ASSERT(kind != CATALOG_DEPENDENCY);
     if (kind == CATALOG_CATEGORY)
@@ -90,9 +149,15 @@ int catalog_load(const struct catalog_source *source, enum catalog_kind kind,
         TRY(verbs->read_recurring_one(source->reader, id, source->arena, &recurring, err));
     if (job && job->deleted_at_us && !source->with_deleted)
         job = NULL;
+    own = category ? category->namespace_name : job ? job->namespace_name
+          : schedule ? schedule->namespace_name : recurring ? recurring->namespace_name : STR_NONE;
+    if (own.data && !str_eq(own, catalog_source_namespace(source)))
+        return err_set(err, ERR_NOT_FOUND, "there is no %s with this id", kind_word(kind));
     *item = category ? (const void *)category : job ? (const void *)job
             : schedule ? (const void *)schedule : recurring;
-    if (!*item)
+    if (*item)
+        TRY(catalog_shows(source, kind, *item, &shows, err));
+    if (!*item || !shows)
         return err_set(err, ERR_NOT_FOUND, "there is no %s with this id", kind_word(kind));
     return 0;
 }
@@ -109,7 +174,7 @@ static struct uuid id_behind(struct uuid id)
 int catalog_check_dependency(const struct catalog_source *source, const struct uuid *job_id,
                              const struct uuid *id, struct err *err)
 {
-    struct catalog_filter filter = {.namespace_name = STR(TASK_DEFAULT_NAMESPACE),
+    struct catalog_filter filter = {.namespace_name = catalog_source_namespace(source),
                                     .job_id = *job_id,
                                     .active = -1,
                                     .type = -1,
@@ -137,7 +202,7 @@ struct category_memo {
 static int read_general(const struct catalog_source *source, struct category_memo *memo,
                         struct err *err)
 {
-    struct catalog_filter filter = {.namespace_name = STR(TASK_DEFAULT_NAMESPACE),
+    struct catalog_filter filter = {.namespace_name = catalog_source_namespace(source),
                                     .name = STR(CATEGORY_GENERAL),
                                     .active = -1,
                                     .type = -1,

@@ -19,9 +19,14 @@ struct catalog_source {
     int64_t now_us;      /* by the wall */
     const struct settings *settings; /* values of jobs depend on them; NULL = there are none */
     struct arena *arena; /* what is read lives here */
+    struct str namespace_name; /* nothing of another one is there; absent = default */
     bool with_deleted;   /* catalog_load finds a job that was deleted, too */
     bool redacted;       /* jobs are shown without their payloads */
+    const struct principal *principal; /* who looks; NULL = one that sees the jobs of all users */
 };
+
+/* The namespace that all of it is about. */
+struct str catalog_source_namespace(const struct catalog_source *source);
 
 /* An id as it is, whether there is such a thing or not; else a category, job or pattern by its
  * name: ERR_NOT_FOUND, or ERR_CONFLICT when several have it. */
@@ -32,6 +37,13 @@ int catalog_find(const struct catalog_source *source, enum catalog_kind kind, st
  * that was deleted, unless with_deleted. Not for dependencies. */
 int catalog_load(const struct catalog_source *source, enum catalog_kind kind,
                  const struct uuid *id, const void **item, struct err *err);
+
+/* Whether who looks may know of what belongs to this job; what is of another user's job is as if it
+ * were not there. */
+bool catalog_shows_job(const struct catalog_source *source, const struct job *job);
+/* The same for a schedule or pattern, by its job, which is read. */
+int catalog_shows(const struct catalog_source *source, enum catalog_kind kind, const void *item,
+                  bool *shows, struct err *err);
 
 /* Is there this dependency, and is it one of the job's own? ERR_NOT_FOUND when not. */
 int catalog_check_dependency(const struct catalog_source *source, const struct uuid *job_id,

@@ -27,9 +27,9 @@ static const struct catalog_verbs *verbs_of(const struct reading *reading)
     return reading->source->store->verbs->catalog;
 }
 
-static struct catalog_filter all_of(int active)
+static struct catalog_filter all_of(const struct reading *reading, int active)
 {
-    return (struct catalog_filter){.namespace_name = STR(TASK_DEFAULT_NAMESPACE),
+    return (struct catalog_filter){.namespace_name = catalog_source_namespace(reading->source),
                                    .active = active,
                                    .type = -1,
                                    .limit = PAGE};
@@ -40,7 +40,7 @@ typedef int page_read(struct reading *reading, struct catalog_filter *filter, ui
 
 static int read_pages(struct reading *reading, page_read *page, int active)
 {
-    struct catalog_filter filter = all_of(active);
+    struct catalog_filter filter = all_of(reading, active);
     uint32_t count;
 
     for (;;) {
@@ -95,6 +95,8 @@ static bool is_wanted(const struct reading *reading, const struct job *job)
     char id[UUID_TEXT_BYTES];
 
     uuid_format(&job->id, id);
+    if (!catalog_shows_job(reading->source, job))
+        return false;
     return !reading->job.data || str_eq(reading->job, job->name) || str_is(reading->job, id);
 }
 
@@ -121,7 +123,7 @@ static bool find_job(const struct reading *reading, const struct uuid *id, struc
     if (!known)
         return false;
     *job = (struct job){.id = known->id,
-                        .namespace_name = STR(TASK_DEFAULT_NAMESPACE),
+                        .namespace_name = catalog_source_namespace(reading->source),
                         .name = known->name,
                         .category_id = known->category_id,
                         .is_active = true};

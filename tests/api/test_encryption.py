@@ -7,6 +7,7 @@ import http.server
 import json
 import os
 import pathlib
+import re
 import shutil
 import subprocess
 import tempfile
@@ -186,6 +187,101 @@ class Canaries(EncryptionTest):
         self.assertNotIn(CANARY, text)
 
 
+class Places(EncryptionTest):
+    """Places beside the store where content or keys could be left."""
+
+    def receive_spans(self):
+        received = []
+
+        class Receiver(http.server.BaseHTTPRequestHandler):
+            def do_POST(self):
+                received.append(self.rfile.read(int(self.headers["Content-Length"])).decode("latin-1"))
+                self.send_response(200)
+                self.send_header("Content-Length", "0")
+                self.end_headers()
+
+            def log_message(self, *arguments):
+                pass
+
+        server = http.server.ThreadingHTTPServer(("127.0.0.1", 0), Receiver)
+        thread = threading.Thread(target=server.serve_forever, daemon=True)
+        thread.start()
+        self.addCleanup(thread.join)
+        self.addCleanup(server.server_close)
+        self.addCleanup(server.shutdown)
+        self.configure(["k1"], "k1", f"tracing: {{otlp: 'http://127.0.0.1:{server.server_address[1]}/v1/traces', ratio: 1}}\n")
+        self.restart()
+        return received
+
+    def test_f_j10_spans_audit_trail_and_copies_hold_no_content(self):
+        spans = self.receive_spans()
+        task = self.enqueue(payload=f"{CANARY}-payload", encrypt=True, max_retries=0)
+        self.register()
+        claimed = self.claim(wait_ms=30000)[0]
+        self.report("worker-1", self.element(claimed, "start"),
+                    self.element(claimed, "fail", error=f"{CANARY}-error", details={"d": f"{CANARY}-details"}))
+        self.expect(200, "POST", f"/v1/tasks/{task['id']}:retry", {})
+        claimed = self.claim(wait_ms=30000)[0]
+        self.complete("worker-1", claimed, f"{CANARY}-result")
+        self.expect(200, "PATCH", f"/v1/tasks/{task['id']}", {"note": "a note is not encrypted"})
+        wait_until(lambda: task["id"] in "".join(spans) or "execute" in "".join(spans), what="spans")
+        trail = self.request("GET", "/v1/audit").body.decode()
+        self.assertIn("task.retry", trail)
+        self.assertEqual(self.server.stop(), 0)
+        copy = os.path.join(self.keys, "copy.db")
+        done = self.perdura("copy", "--from", self.server.store, "--to", copy)
+        self.assertEqual(done.returncode, 0, done.stderr)
+        places = {"spans": "".join(spans), "trail": trail, "stderr": self.server.log()}
+        for path in pathlib.Path(self.keys).glob("copy.db*"):
+            places[path.name] = path.read_bytes().decode("latin-1")
+        for name, text in places.items():
+            self.assertNotIn(CANARY, text, name)
+        self.assertIn("pdx1|", places["copy.db"])
+        self.server.store = copy
+        self.server.start()
+        self.assertEqual(self.task(task["id"])["payload"], f"{CANARY}-payload", "the copy opens with the same key")
+
+    def dumped_memory(self, pid):
+        """What a core would hold: all that is mapped but for what is kept out of dumps."""
+        keep, regions = None, []
+        with open(f"/proc/{pid}/smaps", encoding="utf-8") as maps:
+            for line in maps:
+                head = re.match(r"([0-9a-f]+)-([0-9a-f]+) (r?)", line)
+                if head:
+                    keep = (int(head[1], 16), int(head[2], 16)) if head[3] else None
+                elif line.startswith("VmFlags:") and keep and " dd" not in line:
+                    regions.append(keep)
+        with open(f"/proc/{pid}/mem", "rb", 0) as memory:
+            for begin, end in regions:
+                try:
+                    memory.seek(begin)
+                    yield memory.read(end - begin)
+                except (OSError, ValueError, OverflowError):
+                    continue
+
+    @unittest.skipUnless(os.geteuid() == 0, "only root reads the memory of a server")
+    def test_f_j10_a_core_holds_no_key(self):
+        import base64
+        for i in range(50):
+            self.enqueue(payload=f"{CANARY}-{i}", encrypt=True)
+        self.make_key("k2")
+        self.configure(["k1", "k2"], "k2")
+        self.restart()
+        self.register()
+        self.assertEqual(len(self.claim(max=50)), 50)
+        self.assertEqual(self.key("rotate").returncode, 0)
+        secrets = []
+        for name in ("k1", "k2"):
+            text = pathlib.Path(self.keys, name).read_text().strip()
+            secrets += [text.encode(), base64.urlsafe_b64decode(text + "=" * (-len(text) % 4))]
+        pid = self.server.process.pid
+        known = self.server.store.encode()  # shows that what is there is found
+        found = {what for region in self.dumped_memory(pid) for what in [known, *secrets] if what in region}
+        self.assertEqual(found, {known})
+        status = pathlib.Path(f"/proc/{pid}/status").read_text()
+        self.assertIn("CoreDumping:\t0", status)
+
+
 class Members(EncryptionTest):
     def test_only_the_members_named_are_encrypted(self):
         payload = {"card": {"number": "canary-1", "of": "ada"}, "list": [1, "canary-2"]}
@@ -217,6 +313,32 @@ class Members(EncryptionTest):
         task = self.enqueue(payload=text)
         self.assertEqual(self.task(task["id"])["payload"], text)
         self.assertNotIn(text, self.stored("SELECT payload FROM task_specs")[0])
+
+
+class Children(EncryptionTest):
+    def test_what_an_encrypted_task_spawns_is_encrypted_unless_it_says_how_it_is_stored(self):
+        self.enqueue(payload=1, encrypt=True)
+        self.register()
+        task = self.claim()[0]
+        self.report("worker-1", self.element(task, "start"),
+                    self.element(task, "spawn", tasks=[{"type": "child", "payload": "canary"}, {
+                        "type": "child", "payload": {"a": "canary", "b": "shown"}, "encrypt_fields": ["/a"]}]))
+        text = "".join(self.stored("SELECT payload FROM task_specs"))
+        self.assertNotIn("canary", text)
+        self.assertIn("shown", text)
+        shown = self.expect(200, "GET", "/v1/tasks?type=child")["items"]
+        self.assertEqual(sorted((t["encrypt"], t["encrypt_fields"]) for t in shown), [(False, ["/a"]), (True, [])])
+
+    def test_doctor_names_handlers_that_can_read_the_key_files(self):
+        store = self.server.store
+        self.assertEqual(self.server.stop(), 0)
+        handler = "handlers:\n  - type: pay\n    command: [/bin/true]\n"
+        for user, told in (("", True), ("    user: nobody\n", False)):
+            self.configure(["k1"], "k1", handler + user)
+            done = self.perdura("doctor", "--config", self.config, "--store", store)
+            self.assertEqual("can read its key files" in done.stdout, told, done.stdout)
+        self.configure(["k1"], "k1")
+        self.server.start()
 
 
 class Types(EncryptionTest):
@@ -356,6 +478,85 @@ class Damage(EncryptionTest):
         self.assertEqual(self.claim(max=10), [])
         self.assertGreaterEqual(self.expect(200, "GET", "/v1/keys")["texts"]["damaged"], 3)
 
+    # Every stored text of a task: table, column, JSON or not, and where it is shown.
+    PLACES = (("task_specs", "payload", True), ("task_data", "data", True), ("task_details", "last_error", False),
+              ("task_details", "error_details", True), ("task_results", "payload", True),
+              ("execution_rows", "error_data", True), ("task_event_rows", "detail", True),
+              ("task_checkpoints", "recoverable_data", True), ("task_checkpoints", "database_state", True),
+              ("task_checkpoints", "file_state", True), ("execution_logs", "message", False),
+              ("execution_logs", "context", True))
+
+    def lived(self):
+        """A task that has left an encrypted text in every place."""
+        self.enqueue(payload="canary-0", data="canary-1", encrypt=True, retry_delay_ms=1)
+        self.register()
+        claimed = self.claim(wait_ms=30000)[0]
+        self.report("worker-1", self.element(claimed, "start"),
+                    self.element(claimed, "log", level="INFO", message="canary-2", context={"c": "canary-3"}),
+                    self.element(claimed, "checkpoint", name="half", progress=50, data={"k": "canary-4"},
+                                 database_state={"k": "canary-5"}, file_state={"k": "canary-6"}),
+                    self.element(claimed, "fail", error="canary-7", retryable=True, details={"x": "canary-8"}))
+        claimed = self.claim(wait_ms=30000)[0]
+        self.complete("worker-1", claimed, {"r": "canary-9"})
+        return claimed["id"]
+
+    def everything_shown(self, task_id):
+        return json.dumps([self.task(task_id), *(self.parts(task_id, part) for part in
+                                                 ("logs", "events", "executions", "checkpoints"))])
+
+    def texts(self):
+        """(place, row, bare ciphertext) of every stored form."""
+        found = []
+        for table, column, quoted in self.PLACES:
+            key = {"task_results": "hex(task_id)", "execution_rows": "execution", "task_event_rows": "seq",
+                   "execution_logs": "hex(id)", "task_checkpoints": "seq"}.get(table, "task")
+            for line in self.stored(f"SELECT {key} || ' ' || {column} FROM {table} "
+                                    f"WHERE instr({column}, 'pdx1|') > 0"):
+                row, text = line.split(" ", 1)
+                found.append((table, column, quoted, f"{key} = '{row}'", text.strip('"')))
+        return found
+
+    def put(self, places, texts):
+        script = "BEGIN;"
+        for (table, column, quoted, where, _), text in zip(places, texts):
+            value = f'"{text}"' if quoted else text
+            script += f"UPDATE {table} SET {column} = '{value}' WHERE {where};"
+        self.stored(script + "COMMIT;")
+
+    def test_f_j3_no_ciphertext_opens_in_the_place_of_any_other(self):
+        task_id = self.lived()
+        self.assertEqual({f"canary-{i}" for i in range(10)} - set(re.findall(r"canary-\d", self.everything_shown(task_id))),
+                         set())
+        places = self.texts()
+        self.assertEqual(len({place[:2] for place in places}), len(self.PLACES))
+        bare = [place[4] for place in places]
+        for shift in range(1, len(places)):
+            self.assertEqual(self.server.stop(), 0)
+            self.put(places, bare[shift:] + bare[:shift])
+            self.server.start()
+            self.assertNotIn("canary", self.everything_shown(task_id), f"shift {shift}")
+        self.assertEqual(self.server.stop(), 0)
+        self.put(places, bare)
+        self.server.start()
+        self.assertIn("canary-9", self.everything_shown(task_id))
+
+    def test_f_j3_a_stored_text_with_any_byte_changed_does_not_open(self):
+        task = self.enqueue(payload="canary", encrypt=True)
+        stored = self.stored("SELECT payload FROM task_specs")[0]
+        ids = [task["id"], *(self.enqueue(payload="canary", encrypt=True)["id"] for _ in range(len(stored) - 1))]
+        self.assertEqual(self.server.stop(), 0)
+        keys = self.stored("SELECT task FROM task_specs ORDER BY task")
+        texts = self.stored("SELECT payload FROM task_specs ORDER BY task")
+        script = "BEGIN;"
+        for at, (key, text) in enumerate(zip(keys, texts)):
+            self.assertEqual(len(text), len(stored))
+            other = "B" if text[at] != "B" else "C"
+            script += f"UPDATE task_specs SET payload = '{text[:at]}{other}{text[at + 1:]}' WHERE task = {key};"
+        self.stored(script + "COMMIT;")
+        self.server.start()
+        for at, task_id in enumerate(ids):
+            self.assertEqual(self.task(task_id)["payload"], {"encrypted": True, "damaged": True}, f"byte {at}")
+
     def test_clear_text_in_place_of_what_is_encrypted_counts_as_damaged(self):
         task = self.enqueue(payload="canary", encrypt=True)
         self.assertEqual(self.server.stop(), 0)
@@ -398,6 +599,141 @@ class Rotation(EncryptionTest):
                   self.key("list").stdout]
         for text in places:
             self.assertNotIn(key, text)
+
+
+class DataKeys(Canaries):
+    """New data keys, and content encrypted again with them."""
+    test_nothing_that_is_encrypted_is_left_behind_in_the_clear = None
+    test_the_same_task_leaves_all_of_it_where_it_is_not_encrypted = None
+    test_the_archive_keeps_what_is_stored = None
+
+    def dump(self):
+        """The rows of all tables, by table."""
+        if self.server.store.startswith("postgres"):
+            from server import programs
+            text = subprocess.run([f"{programs()}/pg_dump", "--inserts", "--data-only", "-n", self.schema,
+                                   self.postgres.url], check=True, capture_output=True).stdout.decode()
+        else:
+            text = subprocess.run(["sqlite3", self.server.store, ".dump"], check=True,
+                                  capture_output=True).stdout.decode()
+        tables = {}
+        for line in text.splitlines():
+            if line.startswith("INSERT INTO "):
+                name = line.split(" ")[2].strip('"').split(".")[-1].split("(")[0]
+                tables[name] = tables.get(name, "") + line + "\n"
+        return tables
+
+    def used_keys(self, skip=("execution_logs", "data_keys")):
+        """Ids of the data keys that stored texts name."""
+        return {match for table, text in self.dump().items() if table not in skip
+                for match in re.findall(r"pdx1\|([0-9a-f-]{36})\|", text)}
+
+    def rotate_data(self):
+        done = self.key("rotate", "--data", "--json")
+        self.assertEqual(done.returncode, 0, done.stderr)
+        return json.loads(done.stdout)["content"]
+
+    def test_all_content_gets_new_data_keys_and_reads_as_before(self):
+        task_id = self.live(encrypt=True)
+        members = self.enqueue(payload={"a": "canary", "b": 1}, encrypt_fields=["/a"], hash_input=True)
+        mark = self.enqueue(payload="pdx1|00000000-0000-4000-8000-000000000000|x")
+        old = self.used_keys()
+        self.assertTrue(old)
+        content = self.rotate_data()
+        self.assertEqual((content["done"], content["percent"], content["closed"]), (True, 100, 0))
+        self.assertGreater(content["texts"], 10)
+        now = self.used_keys()
+        self.assertEqual(old & now, set(), "all but log lines is under new keys")
+        self.assertTrue(now)
+        self.shown_in_the_clear(task_id)
+        self.assertEqual(self.task(members["id"])["payload"], {"a": "canary", "b": 1})
+        self.assertEqual(self.task(mark["id"])["payload"], "pdx1|00000000-0000-4000-8000-000000000000|x")
+        again = self.request("POST", "/v1/tasks", {"type": "test", "payload": {"a": "canary", "b": 1},
+                                                   "encrypt_fields": ["/a"], "hash_input": True})
+        self.assertEqual((again.status, again.json["id"]), (200, members["id"]), "hashes keep their key")
+        self.enqueue(payload="new", encrypt=True)
+        self.assertEqual(self.used_keys() & old, set(), "nor does a new task use an old one")
+        self.assertEqual(self.server.stop(), 0)
+        done = self.perdura("verify", "--config", self.config, "--store", self.server.store)
+        self.assertEqual(done.returncode, 0, done.stdout + done.stderr)
+        self.server.start()
+        self.shown_in_the_clear(task_id)
+        self.assertGreater(self.rotate_data()["texts"], 10, "a second rotation starts over")
+        self.assertEqual(self.used_keys() & now, set())
+
+    def test_a_task_that_is_held_meanwhile_does_not_bring_the_old_key_back(self):
+        self.enqueue(payload="canary", data={"d": "canary"}, encrypt=True, retry_delay_ms=1)
+        self.register()
+        claimed = self.claim(wait_ms=30000)[0]
+        self.report("worker-1", self.element(claimed, "start"),
+                    self.element(claimed, "checkpoint", name="half", progress=50, data={"k": "canary"}),
+                    self.element(claimed, "fail", error="canary-1", retryable=True))
+        claimed = self.claim(wait_ms=30000)[0]
+        old = self.used_keys()
+        self.rotate_data()
+        self.report("worker-1", self.element(claimed, "start"),
+                    self.element(claimed, "checkpoint", name="more", progress=60, data={"k": "canary"}))
+        self.complete("worker-1", claimed, {"r": "canary"})
+        self.assertEqual(self.used_keys() & old, set())
+        task = self.task(claimed["id"])
+        self.assertEqual((task["last_error"], task["data"]), ("canary-1", {"d": "canary"}))
+
+    def test_what_cannot_be_opened_stays_as_it_is(self):
+        task = self.enqueue(payload="canary", encrypt=True)
+        self.expect(200, "POST", "/v1/keys:destroy", {"namespace": "default"})
+        stored = self.stored("SELECT payload FROM task_specs")
+        self.enqueue(payload="other", encrypt=True)
+        self.rotate_data()
+        self.assertIn(stored[0], self.stored("SELECT payload FROM task_specs"))
+        self.assertEqual(self.task(task["id"])["payload"], {"encrypted": True, "destroyed": True})
+
+    def test_it_says_how_far_it_is_and_goes_on_after_a_restart(self):
+        self.enqueue_all([{"type": "test", "payload": f"canary-{i}", "encrypt": True} for i in range(1000)])
+        self.assertIsNone(self.expect(200, "GET", "/v1/keys")["content"])
+        first = self.expect(200, "POST", "/v1/keys:rotate", {"data": True})["content"]
+        self.assertFalse(first["done"])
+        self.assertTrue(0 < first["percent"] < 100, first)
+        self.restart()
+        self.assertEqual(self.expect(200, "GET", "/v1/keys")["content"], first)
+        content = self.rotate_data()
+        self.assertEqual((content["since"], content["texts"]), (first["since"], 1000))
+        self.assertEqual(len(self.used_keys()), 1)
+        self.expect_error(422, "invalid", "POST", "/v1/keys:rotate", {"data": True, "since": "soon"},
+                          field="since")
+
+    def enqueue_all(self, tasks):
+        self.expect(201, "POST", "/v1/tasks", tasks)
+
+
+class Trail(EncryptionTest):
+    settings = "  per_user: true\n"
+
+    def entries(self):
+        return [(e["action"], e["principal"], e["object_kind"], e["object_id"])
+                for e in self.expect(200, "GET", "/v1/audit?action=key")["items"][::-1]]
+
+    def test_keys_added_rotated_and_destroyed_are_in_the_audit_trail(self):
+        self.assertEqual(self.entries(), [("key.add", "configuration", "key", "k1"),
+                                          ("key.current", "configuration", "key", "k1")])
+        self.restart()
+        self.assertEqual(len(self.entries()), 2, "nothing changed")
+        self.enqueue(payload="canary", encrypt=True, user_id="ada")
+        self.make_key("k2")
+        self.configure(["k1", "k2"], "k2")
+        self.restart()
+        self.assertEqual(self.key("rotate", "--data").returncode, 0)
+        self.expect(200, "POST", "/v1/keys:destroy", {"user_id": "ada"})
+        self.configure(["k2"], "k2")
+        self.restart()
+        self.assertEqual(self.entries()[2:],
+                         [("key.add", "configuration", "key", "k2"),
+                          ("key.current", "configuration", "key", "k2"), ("key.rotate", "local", "key", "k2"),
+                          ("key.rotate", "local", "content", ""), ("key.rotate", "local", "content", ""),
+                          ("key.destroy", "local", "user", "ada"), ("key.remove", "configuration", "key", "k1")])
+        self.assertEqual(self.server.stop(), 0)
+        done = self.perdura("verify", "--audit", "--config", self.config, "--store", self.server.store)
+        self.assertEqual(done.returncode, 0, done.stdout + done.stderr)
+        self.server.start()
 
 
 class Off(ApiTest):

@@ -81,11 +81,13 @@ class OpenApiTest(ApiTest):
         routes = (ROOT / "src" / "server" / "router.c").read_text()
         scopes = (ROOT / "src" / "core" / "access" / "scope.h").read_text()
         words = dict(re.findall(r'X\((\w+), "([^"]+)"', scopes)) | {"OPEN": "none", "ANYONE": "any"}
-        rows = re.findall(r'ROUTE\((\w+),\s*"([^"]+)",\s*\w+,\s*(?:SCOPE\(|OWN\()?(\w+)', routes)
+        rows = re.findall(r'ROUTE\((\w+),\s*"([^"]+)",\s*\w+,\s*(?:(SCOPE|OWN|EVERYWHERE)\()?(\w+)', routes)
+        rights = {"OWN": "own", "EVERYWHERE": "everywhere"}
         self.assertEqual(len(rows), routes.count("    ROUTE("))
-        for method, path, right in rows:
+        for method, path, kind, right in rows:
             operation = self.document["paths"][path][method.lower()]
             self.assertEqual(operation["x-perdura-scope"], words[right], f"{method} {path}")
+            self.assertEqual(operation.get("x-perdura-right"), rights.get(kind), f"{method} {path}")
 
     def test_every_described_route_is_served(self):
         for path, methods in self.document["paths"].items():

@@ -12,7 +12,7 @@ THREADS = 24  # answers to wrong tokens wait for a second, 32 at once
 NOBODY = "0197f6a2-5c3e-7b11-9d2f-3a4b5c6d7e8f"
 NAMES = {"{id}": NOBODY, "{name}": "nothing", "{dependency_id}": NOBODY}
 
-# The scope that a route needs; "any": a credential; "none": nothing; "own": tasks:read, or tasks:enqueue for what the
+# The scope that a route needs, "in *": of every namespace; "any": a credential; "none": nothing; "own": tasks:read, or tasks:enqueue for what the
 # same principal has made.
 EXPECTED = {
     "tasks:enqueue": (
@@ -69,16 +69,20 @@ EXPECTED = {
         "POST /v1/jobs/{id}:run", "POST /v1/schedules/{id}:run", "POST /v1/recurring/{id}:run",
     ),
     "any": (
-        "GET /v1/whoami", "GET /openapi.json",
+        "GET /v1/whoami", "GET /openapi.json", "GET /v1/namespaces", "GET /v1/namespaces/{name}",
     ),
     "audit:read": (
         "GET /v1/audit",
     ),
     "access:write": (
         "POST /v1/tokens", "GET /v1/tokens", "GET /v1/tokens/{id}", "DELETE /v1/tokens/{id}",
-        "POST /v1/tokens/{id}:rotate",
+        "POST /v1/tokens/{id}:rotate", "GET /v1/keys", "POST /v1/keys:rotate", "POST /v1/keys:destroy",
     ),
-    "admin": (
+    "access:write in *": (
+        "POST /v1/namespaces", "PATCH /v1/namespaces/{name}", "DELETE /v1/namespaces/{name}", "GET /v1/keys",
+        "POST /v1/keys:rotate", "POST /v1/keys:destroy",
+    ),
+    "admin in *": (
         "GET /v1/backup", "POST /v1/backup",
     ),
     "none": (
@@ -87,6 +91,7 @@ EXPECTED = {
 }
 
 INCLUDES = {"payloads:read": {"tasks:read"}, "admin": set(SCOPES)}
+EVERYWHERE = " in *"
 WRONG = ("none", "malformed", "unknown", "expired", "revoked")
 FOREIGN = ("foreign namespace", "foreign header")
 CREDENTIALS = (*WRONG, *SCOPES, "root", *FOREIGN)
@@ -97,16 +102,19 @@ def allows(scope, needs):
 
 
 def refusal(needs, credential):
-    """401, 403, 404, or None: the request is looked at."""
+    """401, 403, 404, or None: the request is looked at. Of another namespace nothing is there, and the whole store is
+    for those of every namespace."""
     if needs == "none":
         return None
     if credential in WRONG:
         return 401
     if credential == "foreign header":
         return 403
-    if credential == "foreign namespace":
-        return None if needs in ("any", "access:write") else 403
     if credential == "root" or needs == "any":
+        return None
+    if needs.endswith(EVERYWHERE):
+        return None if credential == "admin" else 403
+    if credential == "foreign namespace":
         return None
     if needs == "own":
         return 404 if credential == "tasks:enqueue" else None if allows(credential, "tasks:read") else 403
@@ -126,7 +134,7 @@ class Matrix(TokenTest):
                          for scope in SCOPES}
 
     def scope_of(self, needs):
-        return {"own": "tasks:read", "any": "tasks:read", "none": "tasks:read"}.get(needs, needs)
+        return {"own": "tasks:read", "any": "tasks:read", "none": "tasks:read"}.get(needs, needs.removesuffix(EVERYWHERE))
 
     def check(self, method, path, needs, credential, headers):
         wanted = refusal(needs, credential)
@@ -151,6 +159,7 @@ class Matrix(TokenTest):
         self.assertEqual(set(table), served, "routes without an expectation, or expectations without a route")
         rows = [*table.items(), *((("HEAD", path), needs) for (method, path), needs in table.items() if method == "GET")]
         tokens = self.credentials()
+        self.root(201, "POST", "/v1/namespaces", {"name": "elsewhere"})
         foreign, cases = {}, []
         for (method, path), needs in rows:
             for name, value in NAMES.items():

@@ -26,7 +26,7 @@ after(async () => {
 });
 
 const places = () => ['#/', '#/tasks', '#/queues', '#/workers', '#/jobs', '#/jobs?tab=categories', '#/schedules',
-    '#/schedules?tab=recurring', '#/recovery', '#/recovery?tab=dead', '#/workflows', '#/workflows/etl', '#/tasks?status=dead_letter',
+    '#/schedules?tab=recurring', '#/recovery', '#/recovery?tab=dead', '#/tokens', '#/audit', '#/keys', '#/workflows', '#/workflows/etl', '#/tasks?status=dead_letter',
     ...['timeline', 'logs', 'data', 'checkpoints'].map((tab) => `#/tasks/${story.held.id}?tab=${tab}`)];
 
 async function visit(page, hash) {
@@ -136,7 +136,7 @@ test('with the keyboard alone: skip, search, go, move, select, open, act, confir
     await page.keyboard.press('Enter');
     assert.equal(await page.evaluate(() => document.activeElement.id), 'content');
     for (const [key, heading] of [['t', 'Tasks'], ['f', 'Workflows'], ['q', 'Queues'], ['w', 'Workers'], ['j', 'Jobs'],
-        ['s', 'Schedules'], ['r', 'Recovery'], ['o', 'Overview']]) {
+        ['s', 'Schedules'], ['r', 'Recovery'], ['k', 'Tokens'], ['a', 'Audit'], ['e', 'Keys'], ['o', 'Overview']]) {
         await page.keyboard.press('g');
         await page.keyboard.press(key);
         await page.getByRole('heading', { name: heading, level: 1 }).waitFor();

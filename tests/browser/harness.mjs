@@ -94,12 +94,15 @@ export class Server {
         fs.rmSync(this.folder, { recursive: true, force: true });
     }
 
-    async api(method, where, body) {
-        const token = this.options.environment?.PERDURA_TOKEN;
-        const reply = await fetch(this.url + where, { method,
-            headers: { 'Content-Type': 'application/json',
-                ...(token ? { Authorization: `Bearer ${token}` } : {}) },
+    // token: who asks; that of the server unless it is named.
+    fetch(method, where, body, token = this.options.environment?.PERDURA_TOKEN, kind = 'application/json') {
+        return fetch(this.url + where, { method,
+            headers: { 'Content-Type': kind, ...(token ? { Authorization: `Bearer ${token}` } : {}) },
             body: body === undefined ? undefined : JSON.stringify(body) });
+    }
+
+    async api(method, where, body) {
+        const reply = await this.fetch(method, where, body);
         const text = await reply.text();
         assert.ok(reply.ok, `${method} ${where}: ${reply.status} ${text.slice(0, 300)}`);
         return text ? JSON.parse(text) : null;
@@ -137,9 +140,11 @@ export async function openBrowser() {
 
 // A page of its own context; page.close() through `done` checks that nothing was wrong.
 export async function openPage(browser, server, hash = '#/', options = {}) {
-    const { allow = [], ...rest } = options;
+    const { allow = [], token, ...rest } = options; // token: of who is signed in
     const context = await browser.newContext({ viewport: { width: 1280, height: 860 }, locale: 'en-GB',
         timezoneId: 'Europe/Berlin', ...rest });
+    if (token)
+        await context.addInitScript((text) => sessionStorage.setItem('perdura.token', text), token);
     const page = await context.newPage();
     const wrong = [];
     const allowed = (text) => allow.some((pattern) => pattern.test(text));

@@ -90,8 +90,8 @@ test('a server with a token asks for it, refuses a wrong one and keeps the right
     try {
         page = await openPage(browser, locked, '#/queues', { allow: [/401/] });
         await page.getByLabel('Token').fill('wrong');
-        await page.getByRole('button', { name: 'Enter' }).click();
-        await page.getByText('the token is wrong').waitFor();
+        await page.getByRole('button', { name: 'Sign in' }).click();
+        await page.getByText('This token is not valid here').waitFor();
         await page.getByLabel('Token').fill('s3cret-token');
         await page.keyboard.press('Enter');
         await page.getByRole('heading', { name: 'Queues' }).waitFor();

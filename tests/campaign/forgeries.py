@@ -256,13 +256,19 @@ def take_back(case, execution, rng):
     return "later"
 
 
+def make_unsigned(case, execution, rng):
+    """Lines of this moment that the server will not sign; then they go."""
+    case.dark[execution] = rng.choice(forgery_dark.UNSIGNED)
+    return "later"
+
+
 ON_ENDED = (note_of_nothing, append_old, append_backdated, append_and_wait, append_without_note, append_without_hash, change,
             change_time, remove_one, remove_tail, remove_all, reorder, remove_hashes, remove_note,
             reopen, empty, age_task, age_task_and_lines, age_note, age_clock,
             short_type, other_task, change_beside, change_correlation, change_line_id)
 ON_SILENT = (lines_of_silent,)
 ON_HELD = (follow_held, set_back_held, set_back_and_end, continue_in_the_dark, continue_in_the_dark,
-           take_back)
+           take_back, make_unsigned)
 MAY_WAIT = ("lines_of_silent", "follow_held")
 
 

@@ -333,6 +333,135 @@ class ForgeryCases:
                     self.assertIn("log.forged", log)  # another node may have removed them in order
                 self.assert_named(case, execution, how.__name__)
 
+    def test_f_j5_lines_that_are_not_signed_cannot_go_unseen(self):
+        """He has the server doubt what they follow, or has it drop them, and removes all of it."""
+        for how in forgery_dark.UNSIGNED + (forgery_dark.closed_early,):
+            with self.subTest(how.__name__):
+                case = self.case()
+                execution = case.held[0]
+                log = case.serve(lambda client: how(case, client, execution), retention=False, config="")
+                self.assertIn("log.forged", log)
+                report = self.assert_named(case, execution, how.__name__)
+                self.assertIn("refused", str(report["findings"]))
+                case.serve(retention=False, config="")
+                self.assert_named(case, execution, "after another start")
+
+    def test_f_j5_what_a_record_names_by_memory_alone_is_not_continued_from_an_earlier_line(self):
+        """Lines go, the server signs that they were there, and only then the run continues and
+        ends."""
+        case = self.case()
+        execution = case.held[0]
+
+        def written():
+            return any('"written"' in text and str(uuid.UUID(execution)) in text
+                       for text, in case.rows(f"SELECT record FROM log_anchors WHERE serial > {first}"))
+        first = case.rows("SELECT max(serial) AS serial FROM log_anchors")[0][0]
+
+        def during(client):
+            newest = [["no"]]
+            for _ in range(20):  # right behind a record, so that the next one comes too late
+                client.say(forgery_dark.task_of(case, case.held[1]), "INFO", "tick")
+                forgery_dark.wait_settled(case)
+                newest = case.rows("SELECT max(serial) AS serial FROM log_anchors")
+                forgery_dark.take_back(case, client, execution)
+                if newest == case.rows("SELECT max(serial) AS serial FROM log_anchors"):
+                    break
+            harness.wait_until(written, what="a record by memory")
+            for text in ("all is well", "as it was before", "and on", "to the end"):
+                forgery_dark.say_openly(case, client, execution, text)
+            forgery_dark.wait_settled(case)
+            forgery_dark.end(case, client, execution)
+            client.request("DELETE", f"/v1/tasks/{forgery_dark.task_of(case, execution)['id']}")
+        case.serve(during, retention=False, config="", every="2s")
+        self.assertEqual(forgery_dark.lines_of(case, execution), [])
+        self.assert_named(case, execution)
+
+    def test_f_j6_a_record_that_goes_before_the_anchor_file_has_it_is_missed(self):
+        """The file cannot be written for a while; the newest record goes with the lines it names."""
+        case = self.case()
+        execution = case.held[0]
+        anchor = pathlib.Path(case.folder, "anchor")
+        away = anchor.with_name("anchor.away")
+        serial = "SELECT max(serial) AS serial FROM log_anchors"
+
+        def during(client):
+            forgery_dark.wait_settled(case)
+            anchor.rename(away)
+            anchor.mkdir()
+            client.say(forgery_dark.task_of(case, case.held[1]), "INFO", "tick")
+            harness.wait_until(lambda: "log.anchor_behind" in client.server.log(), what="a failure")
+            forgery_dark.wait_settled(case)
+            before, notes = case.rows(serial)[0][0], case.notes_of(execution)
+            client.say(forgery_dark.task_of(case, execution), "ERROR", "the proof")
+            harness.wait_until(lambda: case.rows(serial)[0][0] > before, what="a record")
+            case.put(f"DELETE FROM log_anchors WHERE serial > {before}",
+                     f"DELETE FROM execution_logs WHERE {case.where(execution)} AND seq > "
+                     f"{len(case.runs[execution])}")
+            case.put_notes(execution, notes)
+            case.apply()
+            anchor.rmdir()
+            away.rename(anchor)
+        case.serve(during, retention=False, config="")
+        report = case.verify()
+        self.assertIn("newest record of the store was missing", str(report["findings"]), report)
+
+    def test_f_j5_a_run_whose_lines_are_all_gone_does_not_begin_again(self):
+        """All that no record names yet; it then says more than it had said."""
+        case = self.case()
+        runs = []
+
+        def during(client):
+            client.enqueue("fresh")
+            task = client.claim()[0]
+            for _ in range(3):
+                client.say(task, "ERROR", "the proof")
+            runs.append(case.rows("SELECT execution_id FROM execution_logs ORDER BY execution_id DESC "
+                                  "LIMIT 1")[0][0])
+            case.put(f"DELETE FROM execution_logs WHERE {case.where(runs[0])}",
+                     f"DELETE FROM log_heads WHERE {case.where(runs[0])}")
+            case.apply()
+            for _ in range(4):
+                client.say(task, "INFO", "all is well")
+        case.serve(during, retention=False, config="", every="1h")
+        self.assert_named(case, runs[0])
+
+    def test_d9_runs_that_are_deleted_while_records_are_made_raise_no_alarm(self):
+        case = self.case()
+
+        def during(client):
+            for number in range(150):
+                task = client.logged(f"quick{number}", 1, self.rng)
+                client.expect(204, "DELETE", f"/v1/tasks/{task['id']}")
+        log = case.serve(during, retention=False, config="")
+        self.assertNotIn("log.forged", log)
+        self.assertTrue(case.verify("--audit")["ok"])
+
+    def test_f_j7_a_start_compares_the_record_and_not_the_hash_beside_it(self):
+        case = self.case()
+        case.put("UPDATE log_anchors SET record = replace(record, '\"kind\"', '\"kinds\"') WHERE serial = "
+                 "(SELECT max(serial) FROM log_anchors)")
+        case.apply()
+        self.assertIn("log.regression", case.serve(retention=False, config=""))
+
+    def test_d18_an_audit_entry_that_goes_before_its_record_is_named(self):
+        """The server remembers it and signs it; no word of the store keeps it from that."""
+        for hide in (False, True):
+            case = self.case()
+
+            def during(client, case=case, hide=hide):
+                client.expect(200, "PATCH", "/v1/queues/default", {"concurrency": 7})
+                newest = case.rows("SELECT max(seq) AS seq FROM audit_log")[0][0]
+                case.put("UPDATE log_heads SET seq = seq + 1 WHERE closed = 'named'" if hide else
+                         f"DELETE FROM audit_log WHERE seq = {newest}")
+                case.apply()
+            case.serve(during, retention=False, config="", every="1h")
+            if hide:
+                newest = case.rows("SELECT max(seq) AS seq FROM audit_log")[0][0]
+                case.put(f"DELETE FROM audit_log WHERE seq = {newest}")
+                case.apply()
+            kinds = [finding["kind"] for finding in case.verify("--audit")["findings"]]
+            self.assertIn("audit", kinds, hide)
+
     def test_f_j8_an_old_note_over_a_restart_is_named(self):
         case = self.case()
         execution = case.held[0]

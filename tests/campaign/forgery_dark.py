@@ -169,5 +169,58 @@ def take_back_and_delete(case, client, execution):
 TAKE_BACK = (take_back, take_back_and_continue, take_back_and_delete)
 
 
+# ---- lines that the server will not sign, because he made it doubt what they follow ----
+
+def unsigned(case, client, execution, put, undo):
+    """They come, and he removes them again: no memory and no note names them."""
+    known = len(lines_of(case, execution))
+    put()
+    case.apply()
+    before = len(lines_of(case, execution))
+    say_openly(case, client, execution, "the proof")
+    task = case.rows(f"SELECT status FROM execution_rows WHERE id = {case.uid(execution)}")
+    if len(lines_of(case, execution)) == before and task != [["running"]]:
+        case.harmless.add(execution)  # another attack had its lease lost: no line came
+    case.put(f"DELETE FROM execution_logs WHERE {case.where(execution)} AND seq > {known}")
+    undo()
+    case.apply()
+
+
+def behind_a_forged_line(case, client, execution):
+    seq = len(case.runs[execution]) + 1
+    unsigned(case, client, execution, lambda: case.insert(
+        execution, seq, "INFO", "x", None, case.now, "ab" * 32), lambda: None)
+
+
+def beyond_the_last_line(case, client, execution):
+    """The server drops what comes behind the last line that an execution may have."""
+    unsigned(case, client, execution, lambda: case.insert(
+        execution, 100000, "INFO", "x", None, case.now, "ab" * 32), lambda: None)
+
+
+def without_its_note(case, client, execution):
+    saved = case.notes_of(execution)
+    unsigned(case, client, execution, lambda: case.put_notes(execution, []),
+             lambda: case.put_notes(execution, saved))
+
+
+UNSIGNED = (behind_a_forged_line, beyond_the_last_line, without_its_note)
+
+
+def closed_early(case, client, execution):
+    """Its row says that it has ended just while a record is made."""
+    saved = case.notes_of(execution)
+    status = f"UPDATE execution_rows SET status = %s WHERE id = {case.uid(execution)}"
+    case.put(status % "'completed'")
+    case.apply()
+    say_openly(case, client, case.held[1], "so that a record is made")
+    harness.wait_until(lambda: any(note[7] for note in case.notes_of(execution)), what="an end")
+    case.put(status % "'running'")
+    case.apply()
+    unsigned(case, client, execution, lambda: None, lambda: None)
+    case.put_notes(execution, saved)
+    case.apply()
+
+
 def lines_of(case, execution):
     return case.rows(f"SELECT seq FROM execution_logs WHERE {case.where(execution)} ORDER BY seq")

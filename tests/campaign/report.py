@@ -28,7 +28,6 @@ NEVER_TESTED = (
     "network file systems and network block devices: refused at the start (F-D11), not endured",
     "other file systems than the one of this machine, and other kernels",
     "brokers and caches (table G): not built yet",
-    "encryption at rest and key rotation (F-J1 to F-J4): not built yet",
     "machines with many cores: races that need them may be missing here",
 )
 

@@ -181,10 +181,9 @@ def row_security(case, rng):
     sees = rng.choice(("current_setting('application_name') = 'perdura verify'",
                        "current_user <> 'perdura'", "extract(second FROM now()) > 30"))
     name = rng.choice(("execution_logs", "execution_rows", "log_heads"))
-    case.put(f"CREATE POLICY {EVIL} ON {name} USING ({sees})",
-             f"ALTER TABLE {name} ENABLE ROW LEVEL SECURITY",
+    case.put(f"CREATE POLICY {EVIL} ON {name} AS RESTRICTIVE USING ({sees})",
              f"ALTER TABLE {name} FORCE ROW LEVEL SECURITY")
-    return name
+    return EVIL
 
 
 def silent_security(case, rng):

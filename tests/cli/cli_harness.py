@@ -4,6 +4,7 @@ import fcntl
 import os
 import pathlib
 import pty
+import re
 import shutil
 import signal
 import struct
@@ -28,6 +29,20 @@ def environment(**variables):
             name not in ("NO_COLOR", "DATABASE_URL", "WORKER_TIMEOUT", "COLUMNS")}
     kept.update(variables)
     return kept
+
+
+def compiler():
+    """The one that made the library, with its sanitizer: programs linked with it need that, too."""
+    command = [shutil.which("cc") or "cc"]
+    cache = os.path.join(os.path.dirname(harness.binary()), "CMakeCache.txt")
+    text = pathlib.Path(cache).read_text() if os.path.exists(cache) else ""
+    for name, flag in (("CMAKE_C_COMPILER", ""), ("PERDURA_SANITIZE", "-fsanitize=")):
+        found = re.search(rf"^{name}:\w+=(.+)$", text, re.M)
+        if found and flag:
+            command.append(flag + found[1])
+        elif found:
+            command[0] = found[1]
+    return command
 
 
 class Cli:

@@ -70,8 +70,9 @@ class TrailTest(cli_harness.ServerTest):
 
     def entry_named(self):
         findings = self.verify(1)["findings"]
-        self.assertTrue([finding for finding in findings if finding["kind"] == "audit"], findings)
-        return findings[0]["subject"]
+        named = [finding["subject"] for finding in findings if finding["kind"] == "audit"]
+        self.assertTrue(named, findings)
+        return named
 
 
 APPEND = ("INSERT INTO audit_log SELECT seq + 1, x'0197f6a25c3e7b119d2f3a4b5c6d7e8f', at + 1, namespace, "
@@ -93,8 +94,10 @@ ATTACKS = {
     "an entry added": (APPEND,),
     "removed, and what records say is signed": (
         "DELETE FROM audit_log WHERE seq > 4",
-        "UPDATE store_info SET value = '4' WHERE name = 'audit_signed'"),
-    "added, and never to be signed": (APPEND, "UPDATE store_info SET value = '7' WHERE name = 'audit_signed'"),
+        "UPDATE log_heads SET seq = 4 WHERE closed = 'named'"),
+    "removed, and forgotten what records say": ("DELETE FROM audit_log WHERE seq > 4",
+                                                "DELETE FROM log_heads WHERE closed = 'named'"),
+    "added, and never to be signed": (APPEND, "UPDATE log_heads SET seq = 7 WHERE closed = 'named'"),
     "a number beyond all others": ("UPDATE audit_log SET seq = 9223372036854775807 WHERE seq = 6",),
 }
 
@@ -146,7 +149,9 @@ class Attacks(TrailTest):
         self.attack("DELETE FROM audit_log WHERE seq = 7", chain=False)
         self.expect(200, "POST", "/v1/queues/y:pause")
         self.server.stop()
-        self.assertEqual(self.entry_named(), "entry 7")
+        self.assertIn("entry 7", self.entry_named())
+        self.again()
+        self.assertIn("entry 8", self.entry_named())  # a record says that it was not signed
 
 
 class Retention(TrailTest):
@@ -181,6 +186,80 @@ class Retention(TrailTest):
         self.again()
         self.assertEqual(self.left()[:6], [1, 2, 3, 4, 5, 6])
         self.entry_named()
+
+
+    def test_d18_a_store_that_says_it_is_later_keeps_its_entries(self):
+        self.given()
+        with self.store() as db:
+            later = db.execute("SELECT max(at) FROM audit_log").fetchone()[0] + 401 * 86400 * 1000000
+            db.execute("DELETE FROM store_info WHERE name = 'last_time_us'")
+            db.execute("INSERT INTO store_info (name, value) VALUES ('last_time_us', ?)", (str(later),))
+        with open(self.folder + "/server.yaml", "w", encoding="utf-8") as file:
+            file.write(TrailTest.config)
+        for _ in range(2):
+            self.again()
+        self.assertEqual(self.left()[:6], [1, 2, 3, 4, 5, 6])
+
+
+    def test_d18_another_key_takes_over_the_trail_as_it_is(self):
+        """With the entries that the first one proved, which go in their time."""
+        self.given()
+        keys = [self.verify(0)["public_key"]]
+        pathlib.Path(self.server.store + ".log-key").unlink()
+        self.again(2)
+        self.assertNotIn("log.forged", self.server.log())
+        done = self.perdura("verify", "--store", self.server.store, "--audit", "--json", code=1)
+        keys.append(json.loads(done.stdout)["public_key"])
+        cli_harness.wait_until(lambda: self.age_s() > 2.1, what="old entries")
+        self.server.start()
+        self.local.connection = None
+        cli_harness.wait_until(lambda: len(self.left()) == 1, what="retention")
+        self.server.stop()
+        self.assertNotIn("log.forged", self.server.log())
+        self.perdura("verify", "--store", self.server.store, "--audit", "--public-key", ",".join(keys),
+                     "--anchor", self.folder + "/perdura.anchor", code=0)
+
+    def age_s(self):
+        with self.store() as db:
+            return time.time() - db.execute("SELECT max(at) FROM audit_log").fetchone()[0] / 1e6
+
+
+class Late(TrailTest):
+    """Records are made only at the end."""
+    config = "log_anchor: perdura.anchor\nlog_anchor_every: 1h\nretention: {audit: 2s}\n"
+
+    def test_d18_entries_that_were_set_back_are_named_when_retention_has_removed_them(self):
+        """Others took their numbers; he forgets what records say, or puts an older word of it back."""
+        for forget in (True, False):
+            with self.subTest(forget=forget):
+                self.given()
+                with self.store() as db:
+                    first, last = db.execute("SELECT min(seq), max(seq) FROM audit_log").fetchone()
+                    db.execute("DELETE FROM audit_log WHERE seq > ?", (max(first, last - 2),))
+                    if forget:
+                        db.execute("DELETE FROM log_heads WHERE closed = 'named'")
+                self.again(8)
+                self.entry_named()
+                with self.store() as db:
+                    newest_s = db.execute("SELECT max(at) FROM audit_log").fetchone()[0] / 1e6
+                cli_harness.wait_until(lambda newest_s=newest_s: time.time() > newest_s + 2.1,
+                                       what="old entries")
+                self.server.start()
+                self.local.connection = None
+                self.expect(200, "POST", "/v1/queues/more:pause")
+
+                def gone(last=last):
+                    with self.store() as db:
+                        return db.execute("SELECT min(seq) FROM audit_log").fetchone()[0] > last
+                cli_harness.wait_until(gone, what="retention")
+                self.server.stop()
+                self.entry_named()
+                for name in (self.server.store, self.folder + "/perdura.anchor"):
+                    pathlib.Path(name).unlink()
+                for suffix in ("-wal", "-shm"):
+                    pathlib.Path(self.server.store + suffix).unlink(missing_ok=True)
+                self.server.start()
+                self.local.connection = None
 
 
 if __name__ == "__main__":

@@ -10,27 +10,13 @@ import signal
 import subprocess
 import unittest
 
-from cli_harness import EXAMPLES, ServerTest, binary, environment, harness, wait_until
+from cli_harness import EXAMPLES, ServerTest, binary, compiler, environment, harness, wait_until
 
 BUILD = os.path.dirname(binary())
 COVERED = {"perdura.yaml", "handler.sh", "handler.py", "handler.mjs", "handler.c", "worker.py",
            "worker.mjs", "embed.c", "remote.c", "schedule.c"}
 TRIES = 5
 needs_node = unittest.skipUnless(shutil.which("node"), "node is not installed")
-
-
-def compiler():
-    """As the library was built: one with a sanitizer needs programs that have it too."""
-    command = ["cc", "-Wall", "-Wextra", "-Werror"]
-    cache = os.path.join(BUILD, "CMakeCache.txt")
-    text = pathlib.Path(cache).read_text() if os.path.exists(cache) else ""
-    for name, flag in (("CMAKE_C_COMPILER", ""), ("PERDURA_SANITIZE", "-fsanitize=")):
-        found = re.search(rf"^{name}:\w+=(.+)$", text, re.M)
-        if found and flag:
-            command.append(flag + found[1])
-        elif found:
-            command[0] = found[1]
-    return command
 
 
 def needs(name):
@@ -169,7 +155,7 @@ class HttpWorkers(ServerTest):
 class Library(ServerTest):
     def build(self, name):
         path = os.path.join(self.folder, name)
-        subprocess.run([*compiler(), str(EXAMPLES / (name + ".c")), "-o", path, "-I",
+        subprocess.run([*compiler(), "-Wall", "-Wextra", "-Werror", str(EXAMPLES / (name + ".c")), "-o", path, "-I",
                         str(harness.ROOT / "include"), "-L", BUILD, "-lperdura",
                         "-Wl,-rpath," + BUILD], check=True)
         return path

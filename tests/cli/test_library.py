@@ -21,6 +21,9 @@ class Library(unittest.TestCase):
     def test_tasks_behave_the_same_on_a_server(self):
         self.run_tests("lib_test")
 
+    def test_handlers_behave_the_same_on_a_server(self):
+        self.run_tests("lib_handlers_test")
+
     def test_consumers_behave_the_same_on_a_server(self):
         self.run_tests("lib_consumer_test")
 

@@ -1,4 +1,4 @@
-"""kill -9 while keys are made, wrapped again and destroyed (F-A1, F-J1): what was acknowledged can be
+"""kill -9 while keys are made, wrapped again and destroyed, and content gets new ones (F-A1, F-J1): what was acknowledged can be
 read, each data key is wrapped by the old or the new key, and what is destroyed is destroyed whole."""
 import base64
 import os
@@ -19,6 +19,7 @@ class Kills(CrashTest):
             path.write_bytes(base64.b64encode(os.urandom(32)))
             path.chmod(0o600)
 
+    # The start notes which keys it has: the first request about keys is its own.
     def config(self, *names):
         keys = "".join(f'    - {{id: {n}, file: "{self.folder}/{n}"}}\n' for n in names)
         return (f"workers: 0\nencryption:\n  all: true\n  per_user: true\n  current: {names[-1]}\n"
@@ -63,8 +64,8 @@ class Kills(CrashTest):
         self.begin("k1")
         ids = self.enqueue_all()
         whole = self.payloads(ids)
-        for point in ("before.keys:1", "keys.rewrapped:1", "keys.rewrapped:7",
-                      "after.keys:1"):
+        for point in ("before.keys:2", "keys.rewrapped:1", "keys.rewrapped:7",
+                      "after.keys:2"):
             with self.subTest(point=point):
                 self.begin("k1", "k2", fault=f"{point}:kill")
                 self.broken("POST", "/v1/keys:rotate", {})
@@ -76,9 +77,38 @@ class Kills(CrashTest):
         self.begin("k2")
         self.assertEqual(self.payloads(ids), whole)
 
+    def rotate_data(self):
+        content = {"done": False}
+        while not content["done"]:
+            since = {"since": content["since"]} if "since" in content else {}
+            content = self.expect(200, "POST", "/v1/keys:rotate", {"data": True, **since})["content"]
+        return content
+
+    def test_killed_at_every_step_of_new_data_keys_all_can_be_read_and_it_continues(self):
+        self.begin("k1")
+        ids = self.enqueue_all()
+        whole = self.payloads(ids)
+        for point in ("before.keys:2", "keys.again:1", "seal.key:2", "keys.again:7", "keys.content:1",
+                      "after.keys:2", "before.keys:3", "keys.content:2", "after.keys:3"):
+            with self.subTest(point=point):
+                self.begin("k1", fault=f"{point}:kill")
+                count, killed = 0, False
+                while not killed and count < 20:
+                    count += 1
+                    try:
+                        self.expect(200, "POST", "/v1/keys:rotate", {"data": True})
+                    except Exception:  # the server is dead
+                        killed = True
+                self.assertTrue(killed, "the point was not reached")
+                self.server.wait()
+                self.begin("k1")
+                self.assertEqual(self.payloads(ids), whole)
+                self.rotate_data()
+                self.assertEqual(self.payloads(ids), whole)
+
     def test_killed_at_every_step_of_a_destruction_it_is_all_or_nothing(self):
-        for point, destroyed in (("before.keys:1", False), ("keys.destroyed:1", False),
-                                 ("after.keys:1", True)):
+        for point, destroyed in (("before.keys:2", False), ("keys.destroyed:1", False),
+                                 ("after.keys:2", True)):
             with self.subTest(point=point):
                 self.begin("k1")
                 ids = {user: self.enqueue(payload=point, user_id=f"{point}-{user}")["id"]

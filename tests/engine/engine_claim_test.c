@@ -191,8 +191,8 @@ static void a_delayed_task_comes_when_its_time_has_come(void **state)
     char text[CLOCK_TEXT_BYTES];
 
     worker(fx, "w", "default");
-    by_delay = enqueue(fx, "{\"type\":\"t\",\"delay_ms\":80}");
-    clock_format(clock_wall_us() + 160 * CLOCK_MS_US, text);
+    by_delay = enqueue(fx, "{\"type\":\"t\",\"delay_ms\":1000}");
+    clock_format(clock_wall_us() + 2 * CLOCK_SECOND_US, text);
     by_time = enqueue(fx, "{\"type\":\"t\",\"run_at\":\"%s\"}", text);
     claim_none(fx, "w");
     assert_true(uuid_eq(&claim_one(fx, "w")->task->id, &by_delay));

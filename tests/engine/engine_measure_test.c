@@ -31,7 +31,7 @@ static struct execution_sum kept_of(struct fixture *fx)
     int64_t now_us = engine_now_us(fx->engine);
 
     assert_int_equal(fx->store->verbs->measures->read_hours(
-                         fx->reader, now_us - 8 * 24 * EXECUTION_HOUR_US, &fx->arena, &hours,
+                         fx->reader, STR_NONE, now_us - 8 * 24 * EXECUTION_HOUR_US, &fx->arena, &hours,
                          &count, &fx->err), 0);
     return execution_hours_sum(hours, count, now_us, 24, NULL);
 }

@@ -166,4 +166,12 @@ static inline enum pd_status status_of(struct fixture *fixture, const char *id)
     return status;
 }
 
+/* The handler whose result is its payload. */
+static inline int echo(struct pd_task *task, void *ctx)
+{
+    (void)ctx;
+    assert_int_equal(pd_task_set_result(task, pd_task_payload(task)), PD_OK);
+    return PD_DONE;
+}
+
 #endif

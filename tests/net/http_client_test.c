@@ -509,7 +509,7 @@ static void remote_source_speaks_the_workers_routes(void **state)
     struct server *server = server_start(200, "");
     struct arena arena = ARENA_INIT(0);
     struct err err = {0};
-    struct source *source = source_remote_open(str_of(server->url), STR("t"), NULL, &err);
+    struct source *source = source_remote_open(str_of(server->url), STR("t"), STR_NONE, NULL, &err);
     struct uuid id;
 
     (void)state;

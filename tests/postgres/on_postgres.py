@@ -38,7 +38,9 @@ class OnPostgres:
         harness.Server.start = elsewhere
         self.addCleanup(setattr, harness.Server, "start", start)
         super().setUp()
-        self.assertEqual(self.expect(200, "GET", "/v1/stats")["store"], "postgres")
+        token = (self.environment or {}).get("PERDURA_TOKEN")
+        headers = {"Authorization": f"Bearer {token}"} if token else None
+        self.assertEqual(self.expect(200, "GET", "/v1/stats", headers=headers)["store"], "postgres")
 
     def sql(self, text, schema=None):
         """The lines of the answer."""

@@ -22,6 +22,7 @@ STATUSES = {"pending", "claimed", "running", "completed", "delayed", "blocked", 
 # What a start changes: workers get a lease to come back, and a claim that was not started is
 # doubted by a node that owns its store alone.
 OF_THE_START = ("lease_until", "last_heartbeat")
+LONG_LEASE = ("--lease", "10m")  # a busy machine must not lose the workers
 PARTS = ("events", "executions", "checkpoints", "logs")
 AS_GIVEN = b'{"b" : 1.50,\n  "a":"\\u00e9"}'
 LARGE = "x" * 1000000  # a dozen of them is more than one batch
@@ -286,7 +287,7 @@ class ThereAndBack(CopyTest):
     def test_a_store_moves_there_and_back_and_its_workers_go_on(self):
         here, there, back = self.file("a.db"), self.schema(), self.file("b.db")
         self.fill(here)
-        node = self.serve(here)
+        node = self.serve(here, *LONG_LEASE)
         before = self.picture(node)
         self.assertEqual({t["status"] for t in before["tasks"].values()}, STATUSES)
         self.stop(node)
@@ -296,7 +297,7 @@ class ThereAndBack(CopyTest):
                       self.said)
         with open(self.file("key.yaml"), "w", encoding="utf-8") as file:
             file.write(f"log_key: {here}.log-key\n")  # it signs on
-        node = self.serve(there, "--config", self.file("key.yaml"))
+        node = self.serve(there, "--config", self.file("key.yaml"), *LONG_LEASE)
         after = self.picture(node)
         self.assert_same(before, after)
         self.go_on(node, self.running[1])
@@ -308,7 +309,7 @@ class ThereAndBack(CopyTest):
         before = self.picture(node)
         self.stop(node)
         self.copy(there, back)
-        node = self.serve(back)
+        node = self.serve(back, *LONG_LEASE)
         self.assert_same(before, self.picture(node))
         self.go_on(node, self.running[2])
         self.assertNotIn(node.enqueue("newer")["id"], before["tasks"])
@@ -319,6 +320,26 @@ class ThereAndBack(CopyTest):
         node.complete("w", self.parks)
         [parked] = node.claim("w", queues=["limited"], wait_ms=30000)
         node.complete("w", parked)
+
+    def test_d12_namespaces_are_copied_with_what_is_in_them(self):
+        within = {"Perdura-Namespace": "a"}
+        here, there, back = self.file("a.db"), self.schema(), self.file("b.db")
+        node = self.serve(here)
+        made = node.expect(201, "POST", "/v1/namespaces", {
+            "name": "a", "limits": {"waiting": 7}, "retention": {"completed_ms": 5000}})
+        task = node.expect(201, "POST", "/v1/tasks", {"type": "t", "queue": "q", "limit_key": "k"}, within)
+        self.stop(node)
+        self.copy(here, there)
+        self.copy(there, back)
+        node = self.serve(back)
+        self.assertEqual(node.expect(200, "GET", "/v1/namespaces/a"), made)
+        self.assertEqual(node.expect(200, "GET", f"/v1/tasks/{task['id']}", None, within)["queue"], "q")
+        self.assertEqual(node.expect(200, "GET", "/v1/tasks")["items"], [])
+        worker = node.expect(201, "POST", "/v1/workers", {
+            "hostname": "h", "queues": ["q"], "pool_size": 1, "version": "1"}, within)["id"]
+        [claimed] = node.expect(200, "POST", f"/v1/workers/{worker}:claim", {"max": 1, "wait_ms": 0}, within)["tasks"]
+        self.assertEqual(claimed["id"], task["id"])
+        self.stop(node)
 
     def test_stores_of_one_kind_are_copied_as_well(self):
         here = self.file("a.db")
@@ -365,6 +386,7 @@ class ThereAndBack(CopyTest):
         self.assertEqual(self.perdura("migrate", "up", "--store", here).returncode, 0)
         rows = {row["table"]: row["to_rows"] for row in self.copy(here, there)["tables"]}
         self.assertEqual(rows.pop("job_categories"), 7)  # those every store begins with
+        self.assertEqual(rows.pop("namespaces"), 1)  # default
         self.assertEqual(rows.pop("store_info"), 1)  # since when logs are chained
         self.assertEqual(set(rows.values()), {0})
         node = self.serve(there)

@@ -122,7 +122,7 @@ class LogForgeryPostgres(ForgeryCases, unittest.TestCase):
                 case.put(back.format(month))
                 case.apply()
         for change, back, told in (
-                ("ENABLE ROW LEVEL SECURITY", "DISABLE ROW LEVEL SECURITY", "(row security) was changed; set it back"),
+                ("DISABLE ROW LEVEL SECURITY", "ENABLE ROW LEVEL SECURITY", "(row security) was changed; set it back"),
                 ("ALTER status SET DEFAULT evil.look('')", "ALTER status DROP DEFAULT",
                  "default status of execution_rows_")):
             case.put(f"ALTER TABLE {month} {change}")
@@ -190,6 +190,20 @@ class LogForgeryPostgres(ForgeryCases, unittest.TestCase):
             done = subprocess.run([harness.binary(), *words, "--store", store], capture_output=True, text=True,
                                   cwd=case.folder, timeout=240, check=False)
             self.assertEqual(done.returncode, 0, done.stdout + done.stderr)
+
+    def test_f_j5_a_level_is_written_in_one_way_only(self):
+        """Another word drops the line out of searches; the constraint looks as it was afterwards."""
+        case = self.case()
+        execution = case.ended[0]
+        level = case.runs[execution][0][1].lower()
+        (name, text), = case.rows("SELECT conname, pg_get_constraintdef(oid) AS text FROM pg_constraint "
+                                  "WHERE contypid = 'log_level'::regtype")
+        case.put(f"ALTER DOMAIN log_level DROP CONSTRAINT {name}",
+                 f"UPDATE execution_logs SET log_level = '{level}' WHERE {case.where(execution)} AND seq = 1",
+                 f"ALTER DOMAIN log_level ADD CONSTRAINT {name} {text} NOT VALID",
+                 "UPDATE pg_constraint SET convalidated = true WHERE contypid = 'log_level'::regtype")
+        case.apply()
+        self.assert_named(case, execution)
 
     def test_f_j5_a_table_that_refers_to_ours_runs_no_code_in_our_sessions(self):
         case = self.case()

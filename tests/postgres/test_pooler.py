@@ -18,15 +18,15 @@ BUILD = pathlib.Path(os.environ.get("PERDURA_BUILD", "build"))
 
 
 class Pooler:
-    def __init__(self, postgres):
+    def __init__(self, postgres, user="perdura", size=6):
         self.folder = tempfile.mkdtemp(prefix="perdura-pooler-")
         self.port = free_port()
-        self.url = f"postgres://perdura@127.0.0.1:{self.port}/postgres"
+        self.url = f"postgres://{user}@127.0.0.1:{self.port}/postgres"
         path = pathlib.Path(self.folder, "pgbouncer.ini")
         path.write_text(f"[databases]\npostgres = host=127.0.0.1 port={postgres.port} "
-                        "dbname=postgres user=perdura\n[pgbouncer]\nlisten_addr = 127.0.0.1\n"
+                        f"dbname=postgres user={user}\n[pgbouncer]\nlisten_addr = 127.0.0.1\n"
                         f"listen_port = {self.port}\nauth_type = any\npool_mode = transaction\n"
-                        "default_pool_size = 6\nunix_socket_dir =\n")
+                        f"default_pool_size = {size}\nunix_socket_dir =\n")
         user = {}
         if os.geteuid() == 0:
             entry = pwd.getpwnam("postgres")

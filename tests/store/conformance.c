@@ -271,8 +271,7 @@ uint32_t take_ready(struct conformance *c, const char *const *queues, const char
                     uint32_t max, admit_function *admit, void *ctx, struct task **tasks)
 {
     struct str queue_names[NAMES_MAX], type_names[NAMES_MAX];
-    struct ready_want want = {.namespace_name = STR("default"),
-                              .queues = queue_names,
+    struct ready_want want = {.queues = queue_names,
                               .queues_count = strs_of(queues, queue_names),
                               .types = types ? type_names : NULL,
                               .types_count = strs_of(types, type_names),
@@ -292,7 +291,7 @@ uint32_t take_from(struct conformance *c, const char *queue, uint32_t max, struc
 
 int64_t ready_in(struct conformance *c, const char *queue)
 {
-    return c->verbs->ready_count(c->store, STR("default"), str_of(queue));
+    return c->verbs->ready_count(c->store, str_of(queue));
 }
 
 static void tell(void *ctx, const char *line)

@@ -105,7 +105,7 @@ static void the_oldest_go_first(void **state)
 
     given_entries(c);
     store_begin(c);
-    OK(c, AUDIT(c)->first(c->store, 2, &c->arena, &entries, &count, &c->err));
+    OK(c, AUDIT(c)->behind(c->store, INT64_MIN, 2, &c->arena, &entries, &count, &c->err));
     assert_int_equal(count, 2);
     assert_int_equal(entries[0].seq, 1);
     OK(c, AUDIT(c)->remove(c->store, entries[1].seq, &removed, &c->err));

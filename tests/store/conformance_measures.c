@@ -19,7 +19,7 @@ static uint32_t hours_since(struct conformance *c, int64_t since_us, struct exec
 {
     uint32_t count = 0;
 
-    OK(c, MEASURES(c)->read_hours(c->reader, since_us, &c->arena, hours, &count, &c->err));
+    OK(c, MEASURES(c)->read_hours(c->reader, STR_NONE, since_us, &c->arena, hours, &count, &c->err));
     return count;
 }
 
@@ -46,10 +46,10 @@ static void hours_of_all_runs_and_categories_are_told_as_sums(void **state)
 {
     struct conformance *c = *state;
     struct uuid none = {{0}}, category = uuid7_new(&c->ids, T0_US);
-    struct execution_hour first[] = {{H0_US, none, 1, 2, 30},
-                                     {H0_US, category, 4, 5, 60},
-                                     {H0_US + EXECUTION_HOUR_US, none, 7, 8, 90}};
-    struct execution_hour second[] = {{H0_US, none, 10, 20, 300}};
+    struct execution_hour first[] = {{H0_US, none, 1, 2, 30, STR_NONE},
+                                     {H0_US, category, 4, 5, 60, STR_NONE},
+                                     {H0_US + EXECUTION_HOUR_US, none, 7, 8, 90, STR_NONE}};
+    struct execution_hour second[] = {{H0_US, none, 10, 20, 300, STR_NONE}};
     struct execution_hour *hours;
 
     assert_int_equal(hours_since(c, 0, &hours), 0);
@@ -67,13 +67,13 @@ static void an_hour_put_again_by_its_run_is_replaced_and_not_added(void **state)
 {
     struct conformance *c = *state;
     struct uuid none = {{0}};
-    struct execution_hour hour = {H0_US, none, 1, 0, 10};
+    struct execution_hour hour = {H0_US, none, 1, 0, 10, STR_NONE};
     struct execution_hour *hours;
 
     for (int i = 0; i < 3; i++)
         put_hours(c, "run", &hour, 1);
     then_hour(c, H0_US, &none, (struct execution_sum){1, 0, 10});
-    hour = (struct execution_hour){H0_US, none, 5, 6, 70};
+    hour = (struct execution_hour){H0_US, none, 5, 6, 70, STR_NONE};
     put_hours(c, "run", &hour, 1);
     then_hour(c, H0_US, &none, (struct execution_sum){5, 6, 70});
     put_hours(c, "run", NULL, 0);
@@ -92,7 +92,7 @@ static void hours_are_read_and_pruned_by_when_they_began(void **state)
     struct execution_hour given[5], *hours;
 
     for (int i = 0; i < 5; i++)
-        given[i] = (struct execution_hour){H0_US + i * EXECUTION_HOUR_US, none, i + 1, 0, 0};
+        given[i] = (struct execution_hour){H0_US + i * EXECUTION_HOUR_US, none, i + 1, 0, 0, STR_NONE};
     put_hours(c, "run", given, 5);
     assert_int_equal(hours_since(c, H0_US + 2 * EXECUTION_HOUR_US, &hours), 3);
     assert_int_equal(hours_since(c, H0_US + 2 * EXECUTION_HOUR_US + 1, &hours), 2);

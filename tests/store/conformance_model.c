@@ -252,7 +252,7 @@ static void reorder_queue(struct model *model)
     struct conformance *c = model->c;
     int queue = pick(model, QUEUES);
 
-    OK(c, c->verbs->ready_reorder(c->store, STR("default"), str_of(queue_names[queue]), mirrored,
+    OK(c, c->verbs->ready_reorder(c->store, str_of(queue_names[queue]), mirrored,
                                   NULL, &c->err));
     for (uint32_t i = 0; i < model->count; i++)
         if (model->now[i].queue == queue && model->now[i].status == STATUS_PENDING)

@@ -1,6 +1,7 @@
 /* Conformance: the ready line. A claim takes by order key, then by key, over several queues (E2,
  * C5), however long the line is and whatever happens to tasks at its head, middle and end. */
 #include "conformance.h"
+#include "core/queue_name.h"
 
 #include "core/task/order.h"
 
@@ -372,7 +373,7 @@ static void a_new_order_holds_for_all_that_waits(void **state)
     assert_int_equal(take_from(c, "q", 1, taken), 1);
     assert_int_equal(taken[0]->order_key, 2);
     save_task(c, taken[0]); /* given back */
-    OK(c, c->verbs->ready_reorder(c->store, STR("default"), STR("q"), reversed, &asked, &c->err));
+    OK(c, c->verbs->ready_reorder(c->store, STR("q"), reversed, &asked, &c->err));
     store_commit(c);
     assert_int_equal(asked, MANY + 2);
     assert_int_equal(read_task(c, &parked->id)->order_key, 99999999);
@@ -396,10 +397,11 @@ static void namespaces_do_not_mix(void **state)
     store_begin(c);
     task = given_task(c, "q", "t");
     task->spec.namespace_name = STR("other");
+    task->spec.queue = queue_name_full(STR("other"), STR("q"), &c->arena);
     insert_task(c, task);
     store_commit(c);
     assert_int_equal(ready_in(c, "q"), 0);
-    assert_int_equal(c->verbs->ready_count(c->store, STR("other"), STR("q")), 1);
+    assert_int_equal(c->verbs->ready_count(c->store, task->spec.queue), 1);
     store_begin(c);
     assert_int_equal(take_from(c, "q", 4, taken), 0);
     store_rollback(c);
@@ -431,8 +433,7 @@ static uint32_t take_of(struct conformance *c, const struct uuid *categories, ui
                         struct task **taken)
 {
     const struct str queue = STR("q");
-    struct ready_want want = {.namespace_name = STR("default"), .queues = &queue,
-                              .queues_count = 1, .categories = categories,
+    struct ready_want want = {.queues = &queue, .queues_count = 1, .categories = categories,
                               .categories_count = count, .max = 16, .admit = take_any};
     uint32_t found = 0;
 

@@ -384,12 +384,13 @@ static void f_d6_verify_names_the_table_and_the_id_of_what_is_wrong(void **state
         {"DELETE FROM task_event_rows WHERE task = 1", "lacks its last event, 4"},
         {"DELETE FROM task_event_rows WHERE task = 1; "
          "UPDATE task_states SET event_seq = 3 WHERE task = 1", "lacks the event that opened it"},
-        {"INSERT INTO task_event_rows VALUES (2, 5, x'00', 'running', NULL, NULL, 'API', 1)",
+        {"INSERT INTO task_event_rows VALUES (2, 5, x'00', 'running', NULL, NULL, 'API', 1, "
+         "NULL)",
          "is running at seq 5 after it ended as completed"},
         {"INSERT INTO task_event_rows VALUES (2, 5, x'00', 'completed', NULL, "
-         "'{\"reason\":\"x\"}', 'USER', 1)", "is completed at seq 5 after it ended as completed"},
+         "'{\"reason\":\"x\"}', 'USER', 1, NULL)", "is completed at seq 5 after it ended as completed"},
         {"INSERT INTO task_event_rows VALUES (2, 5, x'00', 'failed', NULL, "
-         "'{\"note\":\"x\"}', 'USER', 1)", "is failed at seq 5 after it ended as completed"},
+         "'{\"note\":\"x\"}', 'USER', 1, NULL)", "is failed at seq 5 after it ended as completed"},
         {"UPDATE task_states SET status = 'blocked', details = 1 WHERE task = 1; "
          "INSERT OR REPLACE INTO task_details (task, open_dependencies) VALUES (1, 1)",
          "waits for 1 dependencies, 0 are open"},

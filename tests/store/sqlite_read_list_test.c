@@ -1,6 +1,7 @@
 /* Lists of tasks: whatever filters are given and whatever way they choose, the same tasks come back
  * as by looking at each task (A10, F-H20). */
 #include "sqlite_fixture.h"
+#include "core/queue_name.h"
 
 #include "core/bounds.h"
 #include "store/sqlite/sqlite_read.h"
@@ -59,7 +60,10 @@ static struct task *random_task(struct fixture *fixture, uint32_t number)
     task = fixture_task(fixture, arena_cstr(&fixture->arena, str_of(queue)),
                         arena_cstr(&fixture->arena, str_of(type)),
                         NOW_US + (int64_t)number * CLOCK_STEP_US);
-    task->spec.namespace_name = dice(10) ? STR("default") : STR("other");
+    if (dice(10) == 0) {
+        task->spec.namespace_name = STR("other");
+        task->spec.queue = queue_name_full(STR("other"), task->spec.queue, &fixture->arena);
+    }
     task->spec.limit_key = STR("k");
     if (dice(3) == 0)
         task->spec.user_id = numbered(fixture, "u", dice(20));
@@ -172,7 +176,7 @@ static bool fits(const struct task_filter *filter, const struct task *task)
 
     return text_fits(filter->namespace_name, spec->namespace_name) &&
            (filter->status == STATUS_NONE || filter->status == task->status) &&
-           text_fits(filter->type, spec->type) && text_fits(filter->queue, spec->queue) &&
+           text_fits(filter->type, spec->type) && text_fits(filter->queue, queue_name_plain(spec->queue)) &&
            tag_fits(filter->tag, spec->tags) && text_fits(filter->user_id, spec->user_id) &&
            text_fits(filter->external_id, spec->external_id) &&
            text_fits(filter->context_key, spec->context_key) &&

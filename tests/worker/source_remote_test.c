@@ -22,7 +22,8 @@ static int setup(void **state)
 
     assert_non_null(world);
     world->server = odd_start();
-    world->source = source_remote_open(str_of(world->server->url), STR_NONE, NULL, &world->err);
+    world->source = source_remote_open(str_of(world->server->url), STR_NONE, STR_NONE, NULL,
+                                       &world->err);
     assert_non_null(world->source);
     *state = world;
     return 0;

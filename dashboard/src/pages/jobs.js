@@ -6,6 +6,7 @@ import { Confirm } from '../parts/dialog.js';
 import { Form } from '../parts/form.js';
 import { Needs, readNeeds, saveNeeds } from '../parts/needs.js';
 import { Status } from '../parts/status.js';
+import { may } from '../rights.js';
 import { go, link, replaceQuery } from '../route.js';
 import { duration, number, t } from '../text.js';
 
@@ -109,18 +110,18 @@ function JobRow({ job, edit, ask, reload }) {
     const base = `/v1/jobs/${job.id}`;
     async function run() {
         const task = await attempt(() => post(`${base}:run`), t('plan.run', { name: job.name }));
-        if (task)
+        if (task && may('GET /v1/tasks'))
             go('tasks', task.id);
     }
-    const button = (verb, onClick, kind = '') => html`<${Button} kind=${`small ${kind}`}
+    const button = (verb, op, onClick, kind = '') => html`<${Button} op=${op} kind=${`small ${kind}`}
         aria-label=${`${t(`action.${verb}`)}: ${job.name}`} onClick=${onClick}>${t(`action.${verb}`)}<//>`;
     return html`<tr class=${job.is_active ? '' : 'off'}><td class="main"><a href=${link('tasks', null,
         { job_id: job.id })}>${job.name}</a>${!job.is_active && html`<span class="tag warn">${t(
         'plan.off')}</span>`}<small>${job.description ?? job.task_type}</small></td>
         <td data-label=${t('category.one')}>${job.category}<${InForce} job=${job}/></td><td class="narrow-hide">${job.queue}</td>
         <td data-label=${t('schedule.last')}><${Last} run=${job.last_execution}/></td><td data-label=${t('schedule.next')}><${When} time=${job.next_execution}/></td>
-        <td class="row-actions">${button('run', run, 'primary')}${button('edit', edit)}${button('remove',
-        () => ask({ title: job.name, confirm: async () => {
+        <td class="row-actions">${button('run', 'POST /v1/jobs/{id}:run', run, 'primary')}${button('edit',
+        'PATCH /v1/jobs/{id}', edit)}${button('remove', 'DELETE /v1/jobs/{id}', () => ask({ title: job.name, confirm: async () => {
             await attempt(() => remove(base), t('done.remove', { name: job.name }));
             reload();
         } }), 'danger')}</td></tr>`;
@@ -129,11 +130,11 @@ function JobRow({ job, edit, ask, reload }) {
 function Jobs({ categories, ask }) {
     const jobs = useLoad(() => getAll('/v1/jobs'), [], 5000);
     const [form, setForm] = useState(null);
-    return html`<div class="actions above"><${Button} kind="primary" onClick=${() => setForm('new')}>${t(
+    return html`<div class="actions above"><${Button} op="POST /v1/jobs" kind="primary" onClick=${() => setForm('new')}>${t(
         'job.new')}<//></div><${Problem} error=${jobs.error} retry=${jobs.reload}/>
         ${!jobs.data && !jobs.error && html`<${Loading}/>`}
         ${jobs.data?.length === 0 && html`<${Empty} title=${t('job.empty')} text=${t('job.emptyText')}
-            command="perdura job create report:daily --category reports"/>`}
+            op="POST /v1/jobs" command="perdura job create report:daily --category reports"/>`}
         ${jobs.data?.length > 0 && html`<div class="card flush"><div class="table-place"><table class="stack"><thead><tr>
             <th>${t('job.name')}</th><th>${t('category.one')}</th><th class="narrow-hide">${t(
         'queue.one')}</th><th>${t('schedule.last')}</th><th>${t('schedule.next')}</th>
@@ -147,9 +148,9 @@ function Jobs({ categories, ask }) {
 function Categories({ categories, reload, ask }) {
     const [form, setForm] = useState(null);
     const fields = useMemo(categoryFields, []);
-    const button = (verb, one, onClick, kind = '') => html`<${Button} kind=${`small ${kind}`}
+    const button = (verb, op, one, onClick, kind = '') => html`<${Button} op=${op} kind=${`small ${kind}`}
         aria-label=${`${t(`action.${verb}`)}: ${one.name}`} onClick=${onClick}>${t(`action.${verb}`)}<//>`;
-    return html`<div class="actions above"><${Button} kind="primary" onClick=${() => setForm('new')}>${t(
+    return html`<div class="actions above"><${Button} op="POST /v1/categories" kind="primary" onClick=${() => setForm('new')}>${t(
         'category.new')}<//></div><div class="card flush"><div class="table-place"><table class="stack"><thead><tr>
         <th>${t('category.name')}</th><th>${t('task.priority')}</th><th class="n">${t('task.timeout')}</th>
         <th class="n">${t('job.retries')}</th><th><span class="visually-hidden">${t('actions')}</span></th>
@@ -158,7 +159,8 @@ function Categories({ categories, reload, ask }) {
         <small>${one.description}</small></td><td data-label=${t('task.priority')}>${one.default_priority}</td>
         <td class="n" data-label=${t('task.timeout')}>${duration(one.default_timeout === null ? null : one.default_timeout * 1000)}</td>
         <td class="n" data-label=${t('job.retries')}>${number(one.default_max_retries)}</td><td class="row-actions">
-        ${button('edit', one, () => setForm(one))}${button('remove', one, () => ask({ title: one.name,
+        ${button('edit', 'PATCH /v1/categories/{id}', one, () => setForm(one))}${button('remove',
+        'DELETE /v1/categories/{id}', one, () => ask({ title: one.name,
         confirm: async () => {
             await attempt(() => remove(`/v1/categories/${name(one.id)}`),
                 t('done.remove', { name: one.name }));

@@ -237,7 +237,7 @@ export default function Overview() {
         <${Tiles} stats=${stats.data} seconds=${seconds} history=${history.data}
             workers=${workers.data}/>
         ${all === 0 && html`<${Empty} title=${t('overview.empty')} text=${t('overview.emptyText')}
-            command=${'perdura enqueue greet --payload \'{"name":"Ada"}\''}/>`}
+            op="POST /v1/tasks" command=${'perdura enqueue greet --payload \'{"name":"Ada"}\''}/>`}
         ${all > 0 && html`<${Now} counts=${stats.data.counts}/>`}
         <${Problem} error=${history.error} retry=${history.reload}/>
         ${data && html`<${Charts} data=${data}/>`}

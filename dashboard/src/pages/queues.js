@@ -87,7 +87,7 @@ export default function Queues() {
         <${Problem} error=${queues.error} retry=${queues.reload}/>
         ${!queues.data && !queues.error && html`<${Loading}/>`}
         ${queues.data?.length === 0 && html`<${Empty} title=${t('queue.empty')}
-            text=${t('queue.emptyText')} command="perdura enqueue greet --queue default"/>`}
+            text=${t('queue.emptyText')} op="POST /v1/tasks" command="perdura enqueue greet --queue default"/>`}
         ${queues.data?.length > 0 && html`<div class="card flush"><div class="table-place"><table class="stack">
             <thead><tr><th>${t('queue.name')}</th>${SHOWN.map((status) => html`<th class="n"
                 key=${status}>${t(`status.${status}`)}</th>`)}<th>${t('queue.limits')}</th>
@@ -99,13 +99,13 @@ export default function Queues() {
         ? html`<a href=${link('tasks', null, { queue: queue.name, status })}>${number(
             queue.counts[status])}</a>` : html`<span class="faint">0</span>`}</td>`)}
                 <td class="words" data-label=${t('queue.limits')}>${limitsText(queue)}</td>
-                <td class="row-actions"><${Button} kind="small" aria-label=${`${t('queue.limits')}: ${
+                <td class="row-actions"><${Button} op="PATCH /v1/queues/{name}" kind="small" aria-label=${`${t('queue.limits')}: ${
             queue.name}`} onClick=${() => setEdited(queue)}>${t('queue.limits')}<//>
-                ${queue.paused ? html`<${Button} kind="small primary" aria-label=${`${t(
+                ${queue.paused ? html`<${Button} op="POST /v1/queues/{name}:resume" kind="small primary" aria-label=${`${t(
             'action.resume')}: ${queue.name}`} onClick=${turn(queue, 'resume')}>${t('action.resume')}<//>`
-        : html`<${Button} kind="small" aria-label=${`${t('action.pause')}: ${queue.name}`}
+        : html`<${Button} op="POST /v1/queues/{name}:pause" kind="small" aria-label=${`${t('action.pause')}: ${queue.name}`}
                     onClick=${turn(queue, 'pause')}>${t('action.pause')}<//>`}
-                ${isEmpty(queue) && html`<${Button} kind="small danger" aria-label=${`${t('action.remove')}: ${
+                ${isEmpty(queue) && html`<${Button} op="DELETE /v1/queues/{name}" kind="small danger" aria-label=${`${t('action.remove')}: ${
             queue.name}`} onClick=${() => setAsked(queue)}>${t('action.remove')}<//>`}</td></tr>`)}</tbody>
             </table></div></div>`}
         ${asked && html`<${Confirm} title=${t('confirm.queue', { name: asked.name })} kind="danger"

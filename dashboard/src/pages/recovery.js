@@ -4,6 +4,7 @@ import { html, useState } from '../html.js';
 import { attempt, get, post, useLoad } from '../api.js';
 import { Ago, Button, Empty, Loading, Page, Problem, Tabs, TabPanel } from '../parts/controls.js';
 import { Bulk } from '../parts/bulk.js';
+import { shownText } from '../parts/sealed.js';
 import { Status } from '../parts/status.js';
 import { link, replaceQuery } from '../route.js';
 import { has, number, t } from '../text.js';
@@ -53,9 +54,9 @@ function Candidates() {
             <td>${task.status && html`<${Status} status=${task.status}/>`}</td>
             <td class="n" data-label=${t('recovery.crashes')}>${number(task.crash_count)}</td>
             <td class="n" data-label=${t('recovery.lastSign')}><${Ago} time=${task.last_heartbeat}/></td>
-            <td class="row-actions"><${Button} kind="small" onClick=${() => validate(task)}>${t(
-        'recovery.validate')}<//><${Button} kind="small" onClick=${recover(task, 'restart_clean')}>${t(
-        'recovery.restart')}<//><${Button} kind="small primary"
+            <td class="row-actions"><${Button} op="POST /v1/recovery/validate" kind="small" onClick=${() => validate(task)}>${t(
+        'recovery.validate')}<//><${Button} op="POST /v1/recovery" kind="small" onClick=${recover(task, 'restart_clean')}>${t(
+        'recovery.restart')}<//><${Button} op="POST /v1/recovery" kind="small primary"
             onClick=${recover(task, 'resume_checkpoint')}>${t('recovery.resume')}<//></td></tr>`)}</tbody>
         </table></div></div>`;
 }
@@ -66,15 +67,15 @@ function Entries() {
         return list.error ? html`<${Problem} error=${list.error} retry=${list.reload}/>` : html`<${Loading}/>`;
     if (list.data.items.length === 0)
         return html`<${Empty} title=${t('recovery.queueEmpty')} text=${t('recovery.queueEmptyText')}
-            command="perdura recovery run ID"/>`;
+            op="POST /v1/recovery" command="perdura recovery run ID"/>`;
     return html`<div class="card flush"><div class="table-place"><table class="stack"><thead><tr>
         <th>${t('task.one')}</th><th>${t('recovery.method')}</th><th>${t('task.status')}</th>
         <th>${t('recovery.outcome')}</th><th class="n">${t('task.attempts')}</th>
         <th class="n">${t('task.created')}</th></tr></thead><tbody>${list.data.items.map((one) => html`<tr
         key=${one.id}><td><a href=${link('tasks', one.task_id)}><code>${one.task_id}</code></a></td>
         <td data-label=${t('recovery.method')}>${one.recovery_method}</td><td data-label=${t('task.status')}><span class=${`status ${one.status}`}><i></i>${t(
-        `recovery.${one.status}`)}</span></td><td class="words" data-label=${t('recovery.outcome')}>${one.error_message
-    ?? one.recovery_result?.reason ?? '–'}</td><td class="n" data-label=${t('task.attempts')}>${
+        `recovery.${one.status}`)}</span></td><td class="words" data-label=${t('recovery.outcome')}>${shownText(one.error_message
+    ?? one.recovery_result?.reason ?? '–')}</td><td class="n" data-label=${t('task.attempts')}>${
         one.max_attempts ? `${number(one.attempts)}/${number(one.max_attempts)}` : number(one.attempts)}</td>
         <td class="n" data-label=${t('task.created')}><${Ago} time=${one.created_at}/></td></tr>`)}</tbody></table></div></div>`;
 }
@@ -91,7 +92,7 @@ function DeadLetters() {
         return list.error ? html`<${Problem} error=${list.error} retry=${list.reload}/>` : html`<${Loading}/>`;
     if (list.data.items.length === 0)
         return html`<${Empty} title=${t('dead.none')} text=${t('dead.noneText')}/>`;
-    return html`<div class="actions above"><${Button} kind="primary" onClick=${() => setBulk(true)}>${t(
+    return html`<div class="actions above"><${Button} op="POST /v1/tasks:retry" kind="primary" onClick=${() => setBulk(true)}>${t(
         'dead.redriveAll')}<//><a class="button" href=${link('tasks', null, {
         status: 'dead_letter' })}>${t('dead.filter')}</a></div>
         <div class="card flush"><div class="table-place"><table class="stack"><thead><tr><th>${t('task.one')}</th>
@@ -99,9 +100,9 @@ function DeadLetters() {
         <th class="n">${t('task.ended')}</th><th><span class="visually-hidden">${t('actions')}</span></th></tr>
         </thead><tbody>${list.data.items.map((task) => html`<tr key=${task.id}><td class="main"><a
         href=${link('tasks', task.id)}>${task.name ?? task.type}</a><small>${task.type}</small></td>
-        <td data-label=${t('queue.one')}>${task.queue}</td><td class="words bad">${task.last_error ?? task.error}</td>
+        <td data-label=${t('queue.one')}>${task.queue}</td><td class="words bad">${shownText(task.last_error ?? task.error)}</td>
         <td class="n" data-label=${t('task.attempts')}>${number(task.attempts)}</td><td class="n" data-label=${t('task.ended')}><${Ago} time=${task.completed_at}/></td>
-        <td class="row-actions"><${Button} kind="small" onClick=${redrive(task)}>${t('dead.redrive')}<//>
+        <td class="row-actions"><${Button} op="POST /v1/tasks/{id}:retry" kind="small" onClick=${redrive(task)}>${t('dead.redrive')}<//>
         </td></tr>`)}</tbody></table></div></div>
         ${bulk && html`<${Bulk} verb="retry" filters=${{ status: 'dead_letter' }} onClose=${() => {
         setBulk(false);

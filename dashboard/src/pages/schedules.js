@@ -8,6 +8,7 @@ import { Forecast } from '../parts/forecast.js';
 import { Form, valuesOf } from '../parts/form.js';
 import { flatten, gather, patternFields } from '../parts/pattern.js';
 import { Preview, usePreview } from '../parts/preview.js';
+import { may } from '../rights.js';
 import { link, replaceQuery } from '../route.js';
 import { duration, t } from '../text.js';
 
@@ -68,13 +69,15 @@ function expression(schedule) {
     return t(`scheduleType.${schedule.schedule_type}`);
 }
 
-function RowActions({ base, thing, title, edit, reload }) {
+function RowActions({ base, kind, thing, title, edit, reload }) {
     const [asking, setAsking] = useState(false);
     const act = (verb) => async () => {
         await attempt(() => post(`${base}:${verb}`), t(`plan.${verb}`, { name: title }));
         await reload();
     };
-    const button = (verb, onClick, kind = '') => html`<${Button} kind=${`small ${kind}`}
+    const operation = { edit: `PATCH /v1/${kind}/{id}`, remove: `DELETE /v1/${kind}/{id}` };
+    const button = (verb, onClick, look = '') => html`<${Button} kind=${`small ${look}`}
+        op=${operation[verb] ?? `POST /v1/${kind}/{id}:${verb}`}
         aria-label=${`${t(`action.${verb}`)}: ${title}`} onClick=${onClick}>${t(`action.${verb}`)}<//>`;
     return html`<td class="row-actions">${button('run', act('run'))}
         ${thing.is_active ? button('pause', act('pause')) : button('resume', act('resume'), 'primary')}
@@ -108,7 +111,7 @@ function Table({ items, kind, jobs, edit, reload }) {
             ${one.error && html`<p class="bad">${one.error}</p>`}</td>
             <td data-label=${t('schedule.next')}><${When} time=${one.next_fire_at ?? one.next_generation}/></td>
             <td data-label=${t('schedule.last')}><${Ago} time=${one.last_fire_at ?? one.last_generated}/></td>
-            <${RowActions} base=${base} thing=${one} title=${title} edit=${() => edit(one)}
+            <${RowActions} base=${base} kind=${kind} thing=${one} title=${title} edit=${() => edit(one)}
                 reload=${reload}/></tr>`;
     })}</tbody></table></div></div>`;
 }
@@ -123,14 +126,14 @@ function Plans({ kind, jobs, changed }) {
     const reload = () => { changed(); return list.reload(); };
     const edited = isNew ? null : form;
     const shape = schedules ? null : (values) => gather(values, edited);
-    return html`<div class="actions above"><${Button} kind="primary" disabled=${jobs.length === 0}
+    return html`<div class="actions above"><${Button} op=${`POST /v1/${kind}`} kind="primary" disabled=${jobs.length === 0}
         onClick=${() => setForm('new')}>${t(schedules ? 'schedule.new' : 'pattern.new')}<//>
-        ${jobs.length === 0 && html`<span class="faint">${t('schedule.needsJob')} <a href="#/jobs">${t(
+        ${jobs.length === 0 && may(`POST /v1/${kind}`) && html`<span class="faint">${t('schedule.needsJob')} <a href="#/jobs">${t(
         'nav.jobs')}</a></span>`}</div>
         <${Problem} error=${list.error} retry=${list.reload}/>
         ${!list.data && !list.error && html`<${Loading}/>`}
         ${list.data?.length === 0 && html`<${Empty} title=${t(schedules ? 'schedule.empty'
-        : 'pattern.empty')} text=${t('schedule.emptyText')} command=${schedules
+        : 'pattern.empty')} text=${t('schedule.emptyText')} op=${`POST /v1/${kind}`} command=${schedules
         ? 'perdura schedule create --job JOB --cron "0 9 * * MON-FRI"'
         : 'perdura recurring create NAME --job JOB --pattern weekly --weekdays MON --time 09:00'}/>`}
         ${list.data?.length > 0 && html`<${Table} items=${list.data} kind=${kind} jobs=${jobs}

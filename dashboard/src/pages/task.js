@@ -8,6 +8,7 @@ import { Confirm, FormDialog } from '../parts/dialog.js';
 import { Form } from '../parts/form.js';
 import { Depends, useParents } from '../parts/depends.js';
 import { Viewer } from '../parts/json.js';
+import { NotShown, shownText } from '../parts/sealed.js';
 import { Logs } from '../parts/logs.js';
 import { allows, ENDED, HELD, Progress, ranMs, Status } from '../parts/status.js';
 import { Timeline } from '../parts/timeline.js';
@@ -72,17 +73,18 @@ function Actions({ task, checkpoints, reload }) {
         await attempt(() => post(`/v1/tasks/${task.id}:${verb}`, body), t(`done.${verb}`, { name: nameOf(task) }));
         await reload();
     };
+    const operation = (verb) => (verb === 'remove' ? 'DELETE /v1/tasks/{id}' : `POST /v1/tasks/{id}:${verb}`);
     const button = (verb, onClick, kind = '') => allows(task, verb) && html`<${Button} kind=${kind}
-        onClick=${onClick} data-verb=${verb}>${t(`action.${verb}`)}<//>`;
+        op=${operation(verb)} onClick=${onClick} data-verb=${verb}>${t(`action.${verb}`)}<//>`;
     return html`${button('retry', act('retry'), ENDED.has(task.status) && task.status !== 'completed'
         ? 'primary' : '')}
         ${button('recover', act('recover', { method: 'resume_checkpoint' }), 'primary')}
         ${button('resume', act('resume'), 'primary')}
         ${button('pause', act('pause'))}
         ${button('prioritize', () => setDialog('prioritize'))}
-        ${edits().length > 0 && html`<${Button} data-verb="update" onClick=${() => setDialog('update')}>${t(
+        ${edits().length > 0 && html`<${Button} op="PATCH /v1/tasks/{id}" data-verb="update" onClick=${() => setDialog('update')}>${t(
         'action.edit')}<//>`}
-        <${Button} data-verb="fork" onClick=${() => setDialog('fork')}>${t('action.fork')}<//>
+        <${Button} op="POST /v1/tasks/{id}:fork" data-verb="fork" onClick=${() => setDialog('fork')}>${t('action.fork')}<//>
         ${button('cancel', () => setDialog('cancel'), 'danger')}
         ${button('remove', () => setDialog('remove'), 'danger')}
         ${dialog === 'cancel' && html`<${Confirm} title=${t('confirm.cancel')} kind="danger"
@@ -142,18 +144,19 @@ function Checkpoints({ list }) {
         <strong>${one.checkpoint_name}</strong><span>${one.progress_percent} %</span>
         ${!one.is_valid && html`<span class="tag bad">${t('checkpoints.damaged')}</span>`}
         <${Ago} time=${one.created_at}/></header>${one.step_description
-        && html`<p>${one.step_description}</p>`}<${Viewer} label=${one.checkpoint_name}
-        value=${one.recoverable_data}/></li>`)}</ol>`;
+        && html`<p>${shownText(one.step_description)}</p>`}${one.redacted ? html`<${NotShown}/>`
+        : html`<${Viewer} label=${one.checkpoint_name} value=${one.recoverable_data}/>`}</li>`)}</ol>`;
 }
 
 function Data({ task }) {
     const parts = [['payload', task.payload], ['result', task.result], ['data', task.data],
         ['error_details', task.error_details],
         ['metadata', Object.keys(task.metadata ?? {}).length ? task.metadata : null]];
-    return html`<div class="grid">${parts.filter(([key, value]) => value !== null || key === 'payload'
+    const missing = (key) => task.redacted && (key === 'payload' || key === 'result');
+    return html`<div class="grid">${parts.filter(([key, value]) => (value !== null && value !== undefined) || key === 'payload'
         || (key === 'result' && ENDED.has(task.status))).map(([key, value]) => html`<${Card} key=${key}
-        title=${t(`task.${key}`)} id=${`data-${key}`}><${Viewer} label=${t(`task.${key}`)}
-        value=${value}/><//>`)}</div>`;
+        title=${t(`task.${key}`)} id=${`data-${key}`}>${missing(key) ? html`<${NotShown}/>` : html`<${Viewer}
+        label=${t(`task.${key}`)} value=${value}/>`}<//>`)}</div>`;
 }
 
 export default function Task({ id, query }) {
@@ -189,7 +192,9 @@ export default function Task({ id, query }) {
             status=${now.status}/><span><span>${number(now.status === 'completed' ? 100
         : now.progress)} %</span><em>${now.state}</em></span></div>
         ${error && html`<div class="problem" role="note"><strong>${t(ENDED.has(now.status) ? 'task.error'
-        : 'task.lastError')}</strong> <span>${error}</span></div>`}
+        : 'task.lastError')}</strong> <span>${shownText(error)}</span></div>`}
+        ${now.redacted && ['failed', 'dead_letter'].includes(now.status) && html`<div class="problem" role="note"><strong>${t(
+        'task.error')}</strong> <${NotShown}/></div>`}
         <${Remarks} task=${now}/>
         <${Why} task=${now} found=${found}/>
         <${Card}><${About} task=${now}/><//>
@@ -199,7 +204,7 @@ export default function Task({ id, query }) {
         <${TabPanel} id=${tab}>
             ${tab === 'timeline' && html`<${Timeline} base=${base} task=${now} page=${events.data}
                 executions=${executions.data ?? []}/>`}
-            ${tab === 'logs' && html`<${Logs} base=${base} ended=${ENDED.has(now.status)}/>`}
+            ${tab === 'logs' && html`<${Logs} base=${base} redacted=${now.redacted} ended=${ENDED.has(now.status)}/>`}
             ${tab === 'data' && html`<${Data} task=${now}/>`}
             ${tab === 'checkpoints' && html`<${Checkpoints} list=${checkpoints.data ?? []}/>`}
         <//><//>`;

@@ -4,7 +4,9 @@ import { html, useEffect, useMemo, useRef, useState } from '../html.js';
 import { attempt, get, post, query as toQuery, useLoad } from '../api.js';
 import { Ago, Button, Empty, Loading, Page, Problem } from '../parts/controls.js';
 import { Bulk } from '../parts/bulk.js';
+import { isSealed, shownText } from '../parts/sealed.js';
 import { allows, cancellable, Progress, ranMs, retryable, Status, STATUSES } from '../parts/status.js';
+import { mayAny } from '../rights.js';
 import { go, link, replaceQuery } from '../route.js';
 import { FILTERS, parseSearch, writeSearch } from '../search.js';
 import { useStream } from '../stream.js';
@@ -106,18 +108,18 @@ function FilterBar({ filters, stats, onChange }) {
 function Beneath({ task }) {
     const error = task.last_error ?? task.error;
     if (FAILED.has(task.status) && error)
-        return html`<small class="bad cut" title=${error}>${error}</small>`;
+        return html`<small class="bad cut" title=${isSealed(error) ? null : error}>${shownText(error)}</small>`;
     if (task.status === 'delayed' && task.scheduled_at)
         return html`<small>${t('task.due')} <${Ago} time=${task.scheduled_at}/>${task.last_error
-            && html` · <span class="bad">${task.last_error}</span>`}</small>`;
+            && html` · <span class="bad">${shownText(task.last_error)}</span>`}</small>`;
     return html`<small>${task.name ? task.type : task.id}</small>`;
 }
 
 function Row({ task, selected, onSelect }) {
     const ran = took(task);
-    return html`<tr class=${selected ? 'selected' : ''}><td class="check"><input type="checkbox"
+    return html`<tr class=${selected ? 'selected' : ''}>${selects() && html`<td class="check"><input type="checkbox"
         checked=${selected} onChange=${onSelect} aria-label=${t('tasks.select', {
-    name: task.name ?? task.type })}/></td>
+    name: task.name ?? task.type })}/></td>`}
         <td class="state"><${Status} status=${task.status}/></td>
         <td class="main"><a href=${link('tasks', task.id)}>${task.name ?? task.type}</a>
             <${Beneath} task=${task}/></td>
@@ -128,6 +130,9 @@ function Row({ task, selected, onSelect }) {
         <td class="n narrow-hide">${ran >= 0 ? duration(ran) : '–'}</td>
         <td class="n made"><${Ago} time=${task.created_at}/></td></tr>`;
 }
+
+// Rows are selected to do something with them.
+const selects = () => mayAny('POST /v1/tasks/{id}:cancel', 'POST /v1/tasks/{id}:retry');
 
 // The head of a column that can be sorted by: a button that says so.
 function Sortable({ by, text, sort, onSort, kind = '', made = false }) {
@@ -148,9 +153,9 @@ function Table({ tasks, selected, setSelected, sort, onSort }) {
     const column = (by, text, kind) => html`<${Sortable} by=${by} text=${t(text)} kind=${kind} sort=${sort}
         onSort=${onSort}/>`;
     return html`<div class="table-place"><table class="tasks"><caption
-        class="visually-hidden">${t('nav.tasks')}</caption><thead><tr><th class="check"><input
+        class="visually-hidden">${t('nav.tasks')}</caption><thead><tr>${selects() && html`<th class="check"><input
         type="checkbox" checked=${all} aria-label=${t('tasks.selectAll')}
-        onChange=${() => toggle(tasks.map((task) => task.id))}/></th>${column('status', 'task.status')}
+        onChange=${() => toggle(tasks.map((task) => task.id))}/></th>`}${column('status', 'task.status')}
         ${column('name', 'task.one')}${column('queue', 'queue.one', 'narrow-hide')}
         ${column('progress', 'task.progress', 'progress-cell')}
         ${column('attempts', 'task.attempts', 'n narrow-hide')}${column('took', 'task.took', 'n narrow-hide')}
@@ -234,7 +239,7 @@ function Selected({ tasks, selected, done }) {
     }
     const button = (verb, kind) => {
         const count = chosen.filter((task) => allows(task, verb)).length;
-        return count > 0 && html`<${Button} kind=${kind} onClick=${() => each(verb)}>${tn(
+        return count > 0 && html`<${Button} op=${`POST /v1/tasks/{id}:${verb}`} kind=${kind} onClick=${() => each(verb)}>${tn(
             `bulk.some.${verb}`, count)}<//>`;
     };
     return html`<div class="selection" role="status">${tn('tasks.selected', chosen.length)}
@@ -277,9 +282,9 @@ export default function Tasks({ query }) {
     const open = (verb) => setBulk(verb);
     return html`<${Page} title=${t('nav.tasks')} actions=${html`<a class="button narrow-only" href="#/workflows">${t('workflows.title')}</a>
         ${filters.status && !filters.q && cancellable(filters.status) && html`<${Button} kind="danger"
-            onClick=${() => open('cancel')}>${t('bulk.all.cancel')}<//>`}
+            op="POST /v1/tasks:cancel" onClick=${() => open('cancel')}>${t('bulk.all.cancel')}<//>`}
         ${filters.status && !filters.q && retryable(filters.status) && html`<${Button}
-            onClick=${() => open('retry')}>${t('bulk.all.retry')}<//>`}`}>
+            op="POST /v1/tasks:retry" onClick=${() => open('retry')}>${t('bulk.all.retry')}<//>`}`}>
         <${FilterBar} filters=${filters} stats=${stats.data} onChange=${change}/>
         <${Chips} filters=${filters} counts=${counts}
             onChoose=${(status) => change({ ...filters, status })}/>
@@ -293,7 +298,7 @@ export default function Tasks({ query }) {
         page.data.next_cursor])}>${t('tasks.lookOn')}<//><//>`}
         ${page.data && !page.data.next_cursor && tasks.length === 0 && html`<${Empty} title=${t('tasks.empty')}
             text=${Object.keys(filters).length ? t('tasks.emptyFilter') : t('tasks.emptyText')}
-            command=${Object.keys(filters).length ? null
+            op="POST /v1/tasks" command=${Object.keys(filters).length ? null
         : 'perdura enqueue greet --payload \'{"name":"Ada"}\''}/>`}
         ${tasks.length > 0 && html`<div class=${`card flush ${page.fresh ? '' : 'stale'}`}><${Table}
             tasks=${sorted(tasks, sort)} selected=${selected} setSelected=${setSelected} sort=${sort}

@@ -212,10 +212,10 @@ export default function Workflow({ id }) {
     }), [graph.data, changes]);
     const title = t('workflow.title', { id: short(id, 40) });
     return html`<${Page} title=${title} lead=${tasks.length ? tn('workflow.tasks', tasks.length) : null}
-        actions=${html`<${Button} onClick=${() => go('tasks', null, { workflow_id: id })}>${t(
+        actions=${html`<${Button} op="GET /v1/tasks" onClick=${() => go('tasks', null, { workflow_id: id })}>${t(
         'workflow.list')}<//>`}>
         ${graph.error?.status === 404 ? html`<${Empty} title=${t('workflow.gone')}
-            text=${t('workflow.goneText')} command="perdura enqueue load --depends-on ID"/>`
+            text=${t('workflow.goneText')} op="POST /v1/tasks" command="perdura enqueue load --depends-on ID"/>`
         : html`<${Problem} error=${graph.error} retry=${graph.reload}/>`}
         ${!graph.data && !graph.error && html`<${Loading}/>`}
         ${graph.data?.cut && html`<p class="problem">${t('workflow.cut')}</p>`}

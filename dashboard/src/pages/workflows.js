@@ -61,7 +61,7 @@ export default function Workflows() {
         <${Problem} error=${list.error} retry=${list.reload}/>
         ${!list.data && !list.error && html`<${Loading}/>`}
         ${list.data?.length === 0 && html`<${Empty} title=${t('workflows.empty')} text=${t('workflows.emptyText')}
-            command='perdura enqueue etl:load --workflow-id nightly --depends-on ID'/>`}
+            op="POST /v1/tasks" command='perdura enqueue etl:load --workflow-id nightly --depends-on ID'/>`}
         ${list.data?.length > 0 && html`<div class="card flush"><div class="table-place"><table class="stack"><thead><tr>
             <th>${t('workflow.one')}</th><th>${t('workflows.tasks')}</th><th class="n">${t('workflows.newest')}</th>
             </tr></thead><tbody>${list.data.map((one, at) => html`<tr key=${one.id}><td class="main"><a

@@ -1,10 +1,12 @@
 // The small things every page is made of: buttons, dialogs, tabs, fields, messages, empty states.
 import { html, useEffect, useRef, useState } from '../html.js';
+import { may } from '../rights.js';
 import { hasMoved } from '../route.js';
 import { notify } from '../store.js';
 import { dayAndTime, fullTime, relative, t } from '../text.js';
 
-export function Button({ kind = '', busy = false, onClick, children, ...rest }) {
+// op: the operation of the API that it asks for, as in openapi.json; who may not do that gets no button.
+export function Button({ kind = '', busy = false, onClick, children, op, ...rest }) {
     const [working, setWorking] = useState(false);
     const alive = useRef(true);
     useEffect(() => () => { alive.current = false; }, []);
@@ -19,7 +21,9 @@ export function Button({ kind = '', busy = false, onClick, children, ...rest }) 
                 setWorking(false);
         }
     }
-    return html`<button type="button" class=${`button ${kind}`} onClick=${click}
+    if (op && !may(op))
+        return null;
+    return html`<button type="button" class=${`button ${kind}`} onClick=${click} data-op=${op}
         aria-busy=${working || busy ? 'true' : null} aria-disabled=${working ? 'true' : null}
         ...${rest}>${children}</button>`;
 }
@@ -61,29 +65,30 @@ export function Loading() {
         <i></i><i></i><i></i></div>`;
 }
 
-// Nothing here: what to do next, with the command that does it.
-export function Empty({ title, text, command, children }) {
+// Nothing here: what to do next, with the command that does it, for those who may (op).
+export function Empty({ title, text, command, children, op }) {
     return html`<div class="empty"><svg viewBox="0 0 48 48" aria-hidden="true"><rect x="6" y="12"
         width="36" height="26" rx="5"/><path d="M6 22h11l3 5h8l3-5h11"/></svg>
         <h3>${title}</h3>${text && html`<p>${text}</p>`}
-        ${command && html`<${Command} text=${command}/>`}${children}</div>`;
+        ${command && (!op || may(op)) && html`<${Command} text=${command}/>`}${children}</div>`;
 }
 
-export function Command({ text }) {
-    return html`<div class="command"><code>${text}</code><${Copy} text=${text}/></div>`;
+export function Command({ text, ...copy }) {
+    return html`<div class="command"><code>${text}</code><${Copy} text=${text} ...${copy}/></div>`;
 }
 
-export function Copy({ text, label = t('action.copy') }) {
+export function Copy({ text, label = t('action.copy'), onCopied, isSecret = false }) {
     async function copy() {
         try {
             await navigator.clipboard.writeText(text);
             notify(t('copied'));
+            onCopied?.();
         } catch {
             notify(t('copyFailed'), 'bad');
         }
     }
     return html`<button type="button" class="copy" onClick=${copy} title=${label}
-        aria-label=${`${label}: ${text.slice(0, 60)}`}><svg viewBox="0 0 16 16" aria-hidden="true"><rect
+        aria-label=${isSecret ? label : `${label}: ${text.slice(0, 60)}`}><svg viewBox="0 0 16 16" aria-hidden="true"><rect
         x="5.5" y="5.5" width="8" height="8" rx="2"/><path d="M10.5 3.5v-1h-8v8h1"/></svg></button>`;
 }
 

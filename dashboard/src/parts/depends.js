@@ -2,6 +2,7 @@
 // which one and where that began.
 import { html } from '../html.js';
 import { get, name, useLoad } from '../api.js';
+import { may } from '../rights.js';
 import { link } from '../route.js';
 import { number, t, tn } from '../text.js';
 import { Card } from './controls.js';
@@ -31,7 +32,7 @@ function rootsOf(task, known, seen = new Set()) {
 // null for a task that depends on none, and until they are known.
 export function useParents(task) {
     const many = task?.depends_on?.length ?? 0;
-    const graph = useLoad((signal) => (many ? get(`/v1/workflows/${name(task.id)}`, { signal }) : null),
+    const graph = useLoad((signal) => (many && may('GET /v1/workflows/{id}') ? get(`/v1/workflows/${name(task.id)}`, { signal }) : null),
         [task?.id, many, task?.version]);
     if (!many || !graph.data)
         return null;

@@ -43,7 +43,7 @@ export function Confirm({ title, text, action, kind = 'primary', onConfirm, onCl
 // In place of the buttons, when something that was typed would be lost.
 function Unsaved({ keep, drop }) {
     const place = useRef(null);
-    useEffect(() => {
+    useLayoutEffect(() => { // before anything else is typed
         const before = document.activeElement;
         place.current.querySelector('button').focus();
         return () => before?.isConnected && before.focus();
@@ -55,7 +55,8 @@ function Unsaved({ keep, drop }) {
 
 // A form in a dialog. onSubmit saves and closes, or throws what was refused; children(error) shows the
 // fields, and names says at which of them an error can be shown. dirty: something was typed.
-export function FormDialog({ title, onClose, onSubmit, submit = t('action.save'), dirty, names, wide, children }) {
+export function FormDialog({ title, onClose, onSubmit, submit = t('action.save'), kind = 'primary', dirty, names, wide,
+    children }) {
     const [error, setError] = useState(null);
     const [asking, setAsking] = useState(false);
     const [busy, setBusy] = useState(false);
@@ -92,5 +93,5 @@ export function FormDialog({ title, onClose, onSubmit, submit = t('action.save')
         ${shown && !shown.field && html`<${Problem} error=${shown}/>`}
         ${asking ? html`<${Unsaved} keep=${() => setAsking(false)} drop=${onClose}/>`
         : html`<footer><${Button} onClick=${leave}>${t('action.back')}<//><button type="submit"
-            class="button primary" aria-busy=${busy ? 'true' : null}>${submit}</button></footer>`}</form><//>`;
+            class=${`button ${kind}`} aria-busy=${busy ? 'true' : null}>${submit}</button></footer>`}</form><//>`;
 }

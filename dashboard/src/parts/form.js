@@ -8,8 +8,9 @@ import { Field, Select } from './controls.js';
 import { FormDialog } from './dialog.js';
 import { WEEKDAYS, weekdayName } from './pattern.js';
 
-// field: { name, label, hint?, kind: text | number | json | select | check | clock | instant | days, options?,
-//          show?(values), required?, placeholder?(values) }; a hint may be a function of the values, too
+// field: { name, label, hint?, kind: text | number | json | select | check | clock | instant | days | words | many,
+//          options?, show?(values), required?, placeholder?(values) }; a hint may be a function of the values, too.
+//          words: names with commas between; many: some of the options, each [value, word, explanation]
 // An instant as the browser's input for dates wants it: local, to the second.
 function toLocal(time) {
     const date = new Date(time);
@@ -19,7 +20,7 @@ function toLocal(time) {
 function toText(field, value) {
     if (field.kind === 'check')
         return value ?? field.fallback ?? true;
-    if (field.kind === 'days')
+    if (field.kind === 'days' || field.kind === 'many')
         return value ?? [];
     if (value === null || value === undefined)
         return '';
@@ -29,10 +30,12 @@ function toText(field, value) {
 }
 
 function toValue(field, text) {
-    if (field.kind === 'check' || field.kind === 'days')
+    if (field.kind === 'check' || field.kind === 'days' || field.kind === 'many')
         return text;
     if (text === '')
         return null;
+    if (field.kind === 'words')
+        return text.split(',').map((word) => word.trim()).filter(Boolean);
     if (field.kind === 'number')
         return Number(text);
     if (field.kind === 'instant')
@@ -63,9 +66,18 @@ function Days({ value, change, given }) {
             onClick=${() => toggle(day)}>${weekdayName(day)}</button>`)}</div>`;
 }
 
+function Many({ field, value, change, given }) {
+    const toggle = (id) => change(field.options.map(([one]) => one).filter((one) => value.includes(one) !== (one === id)));
+    return html`<div class="many" ...${given} role="group" aria-label=${field.label} tabindex="-1">${field.options.map(([id, word,
+        text]) => html`<label key=${id}><input type="checkbox" checked=${value.includes(id)} onChange=${() => toggle(id)}/>
+        <span><code>${word}</code> <small>${text}</small></span></label>`)}</div>`;
+}
+
 function Input({ field, value, change, given }) {
     if (field.kind === 'days')
         return html`<${Days} value=${value} change=${change} given=${given}/>`;
+    if (field.kind === 'many')
+        return html`<${Many} field=${field} value=${value} change=${change} given=${given}/>`;
     if (field.kind === 'select')
         return html`<${Select} ...${given} value=${value} options=${field.options} onChange=${change}/>`;
     if (field.kind === 'check')
@@ -93,9 +105,9 @@ function checked(fields, texts) {
 // thing: what is edited, or null for a new one; path: where it is posted or patched. What is not changed
 // is not sent. shape turns the
 // values of all fields into what is sent; extra is shown below them and saved behind them, and
-// extraChanged says whether it was changed.
+// extraChanged says whether it was changed. aliases: which field shows what the server says about another.
 export function Form({ title, fields, thing, path, fixed = {}, onClose, done, aside, extra, saveExtra,
-    extraChanged = false, shape }) {
+    extraChanged = false, shape, aliases = {}, quiet = false, submit }) {
     const [start] = useState(() => Object.fromEntries(fields.map((field) => [field.name,
         toText(field, thing ? thing[field.name] : field.fallback)])));
     const [texts, setTexts] = useState(start);
@@ -115,16 +127,18 @@ export function Form({ title, fields, thing, path, fixed = {}, onClose, done, as
                     .filter(([, value]) => value !== null)) });
             await saveExtra?.(thing ?? made.current);
         } catch (failure) { // pattern_config.time is the field time
-            failure.field = failure.field?.split(/[.[]/).find((part) => names.includes(part)) ?? failure.field;
+            failure.field = failure.field?.split(/[.[]/).map((part) => (names.includes(part) ? part : aliases[part]))
+                .find((part) => names.includes(part)) ?? failure.field;
             throw failure;
         }
-        notify(t('form.saved'));
+        if (!quiet)
+            notify(t('form.saved'));
         done();
         onClose();
     }
     const dirty = extraChanged || JSON.stringify(texts) !== JSON.stringify(start);
     return html`<${FormDialog} title=${title} onClose=${onClose} wide=${Boolean(aside)} onSubmit=${save}
-        dirty=${dirty} names=${names}>${(error) => html`<div class=${aside ? 'with-aside' : ''}>
+        submit=${submit} dirty=${dirty} names=${names}>${(error) => html`<div class=${aside ? 'with-aside' : ''}>
         <div class="form-fields">
         ${shown.map((field) => html`<${Field} key=${field.name} label=${field.label}
             hint=${typeof field.hint === 'function' ? field.hint(texts) : field.hint}

@@ -4,6 +4,7 @@ import { ExactNumber } from '../api.js';
 import { html, useMemo, useState } from '../html.js';
 import { number, t } from '../text.js';
 import { Copy } from './controls.js';
+import { isSealed, Sealed } from './sealed.js';
 
 const CHILDREN_SHOWN = 100;
 const TEXT_SHOWN = 20000;
@@ -12,6 +13,8 @@ const BYTES_SHOWN = 8192;
 function Leaf({ value }) {
     if (value === null)
         return html`<span class="json-null">null</span>`;
+    if (isSealed(value))
+        return html`<${Sealed} value=${value}/>`;
     if (value instanceof ExactNumber)
         return html`<span class="json-number">${value.source}</span>`;
     if (typeof value === 'string') {
@@ -29,7 +32,7 @@ function Node({ name, value, depth }) {
     const [shown, setShown] = useState(CHILDREN_SHOWN);
     const [open, setOpen] = useState(depth < 2);
     const label = name !== null && html`<span class="json-key">${name}</span>: `;
-    if (!isBranch(value))
+    if (!isBranch(value) || isSealed(value))
         return html`<div class="json-leaf">${label}<${Leaf} value=${value}/></div>`;
     const entries = Array.isArray(value) ? value.map((one, at) => [at, one]) : Object.entries(value);
     const [left, right] = Array.isArray(value) ? '[]' : '{}';
@@ -84,6 +87,8 @@ export function Viewer({ label, value }) {
         ? value : write(value)), [value, mode]);
     if (value === null || value === undefined)
         return html`<p class="faint">${t('viewer.none')}</p>`;
+    if (isSealed(value))
+        return html`<p><${Sealed} value=${value}/></p>`;
     const modes = ['tree', 'text', 'hex'];
     return html`<div class="viewer"><div class="viewer-head" role="group" aria-label=${label}>
         ${modes.map((one) => html`<button type="button" key=${one} class="segment"

@@ -5,6 +5,7 @@ import { html, useEffect, useRef, useState } from '../html.js';
 import { get, query } from '../api.js';
 import { clock, fullTime, number, t } from '../text.js';
 import { Empty, Problem, Select } from './controls.js';
+import { isSealed, NotShown, shownText } from './sealed.js';
 
 const LINES_KEPT = 3000;
 const AGAIN_MS = 1000;
@@ -13,10 +14,10 @@ const TYPED_MS = 300; // after so long without a key the text is looked for
 const LEVELS = ['DEBUG', 'INFO', 'WARN', 'ERROR', 'FATAL'];
 
 function Line({ line }) {
-    const context = line.context && Object.keys(line.context).length ? JSON.stringify(line.context) : '';
+    const context = isSealed(line.context) ? '' : line.context && Object.keys(line.context).length ? JSON.stringify(line.context) : '';
     return html`<li class=${`log ${line.log_level}`}><time datetime=${line.logged_at}
         title=${fullTime(line.logged_at)}>${clock(line.logged_at)}</time>
-        <b>${line.log_level}</b><span>${line.message}${context
+        <b>${line.log_level}</b><span>${line.redacted ? t('redacted') : shownText(line.message)}${context
     && html` <code>${context}</code>`}</span></li>`;
 }
 
@@ -79,7 +80,8 @@ function useSettled(value) {
     return settled;
 }
 
-export function Logs({ base, ended }) {
+// redacted: the reader may not see the texts, and so may not look for them either.
+export function Logs({ base, ended, redacted }) {
     const [level, setLevel] = useState('DEBUG');
     const [text, setText] = useState('');
     const q = useSettled(text);
@@ -96,8 +98,9 @@ export function Logs({ base, ended }) {
     }
     return html`<div class="card"><div class="filters"><label><span>${t('logs.level')}</span><${Select}
         value=${level} onChange=${setLevel} options=${LEVELS.map((one) => [one, one])}/></label>
-        <label class="grow"><span>${t('logs.find')}</span><input type="search" value=${text}
-            onInput=${(event) => setText(event.target.value)}/></label>
+        ${redacted ? html`<div class="grow"><${NotShown}/></div>` : html`<label class="grow"><span>${t(
+        'logs.find')}</span><input type="search" value=${text}
+            onInput=${(event) => setText(event.target.value)}/></label>`}
         <label class="toggle"><input type="checkbox" checked=${follow}
             onChange=${(event) => setFollow(event.target.checked)}/> ${t('logs.follow')}</label></div>
         <${Problem} error=${error}/>

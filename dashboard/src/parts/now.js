@@ -2,9 +2,11 @@
 // asked for again when the counts say that it changed; only what runs is followed by the clock, too.
 import { html } from '../html.js';
 import { get, query, useLoad } from '../api.js';
+import { may } from '../rights.js';
 import { link } from '../route.js';
 import { duration, t, tn } from '../text.js';
 import { Ago, Card, Problem, When } from './controls.js';
+import { shownText } from './sealed.js';
 import { Progress } from './status.js';
 
 const SHOWN = 5;
@@ -49,8 +51,7 @@ function Failed({ counts }) {
     return html`<${Short} id="n2" title=${t('now.failed')} list=${list} extra=${more}
         empty=${t('now.noneFailed')}>${(task) => html`<li key=${task.id}>${named(task)}
             <small><${Ago} time=${task.completed_at}/></small>
-            <p class="bad cut" title=${task.last_error ?? task.error}>${task.last_error
-        ?? task.error}</p></li>`}<//>`;
+            <p class="bad cut">${shownText(task.last_error ?? task.error)}</p></li>`}<//>`;
 }
 
 // The next instant of each job, and how often it fires within a day.
@@ -69,14 +70,14 @@ async function readNext() {
 function Next() {
     const list = useLoad(readNext, [], 60000);
     return html`<${Short} id="n3" title=${t('now.next')} list=${list}
-        extra=${html`<a href="#/schedules">${t('action.all')}</a>`} empty=${html`${t('now.noneNext')} <a
-        href="#/schedules">${t('schedule.new')}</a>`}>${(item) => html`<li key=${item.job_id}><a
+        extra=${html`<a href="#/schedules">${t('action.all')}</a>`} empty=${html`${t('now.noneNext')} ${may('POST /v1/schedules') && html`<a
+        href="#/schedules">${t('schedule.new')}</a>`}`}>${(item) => html`<li key=${item.job_id}><a
         href=${link('tasks', null, { job_id: item.job_id })}>${item.job ?? item.job_id}</a>
         <small><${When} time=${item.at}/></small>${item.count > 1 && html`<p class="faint">${tn('now.times',
     item.count, { more: item.cut ? '+' : '' })}</p>`}</li>`}<//>`;
 }
 
 export function Now({ counts }) {
-    return html`<div class="grid thirds"><${Running} counts=${counts}/><${Failed} counts=${counts}/>
-        <${Next}/></div>`;
+    return html`<div class="grid thirds">${may('GET /v1/tasks') && html`<${Running} counts=${counts}/><${Failed}
+        counts=${counts}/>`}${may('GET /v1/forecast') && html`<${Next}/>`}</div>`;
 }

@@ -3,6 +3,7 @@ import { html, useRef, useState } from '../html.js';
 import { attempt, get, name } from '../api.js';
 import { clock, duration, fullTime, relative, statusText, t } from '../text.js';
 import { Button } from './controls.js';
+import { isSealed, Sealed, shownText } from './sealed.js';
 
 function Attempts({ task, executions }) {
     const list = executions.filter((one) => one.started_at ?? one.created_at).slice(0, 30).reverse();
@@ -16,14 +17,15 @@ function Attempts({ task, executions }) {
         const from = Date.parse(one.started_at ?? one.created_at);
         const took = one.duration_ms ?? endOf(one) - from;
         const released = one.error_data?.reason === 'released'; // its worker gave it back
-        const error = !released && (one.error_data?.error ?? one.error_data?.message ?? one.error_data?.reason);
+        const error = !released && (isSealed(one.error_data) ? one.error_data
+            : one.error_data?.error ?? one.error_data?.message ?? one.error_data?.reason);
         return html`<li key=${one.id}><span class="attempt-name">${t('task.attempt',
             { n: one.attempt_number })}</span><span class="attempt-track"><i
             class=${`bar ${one.status}`} style=${{ left: place(from),
             width: `max(3px, ${((endOf(one) - from) / (end - begin)) * 100}%)` }}></i></span>
             <span class="attempt-text">${[t(`execution.${released ? 'released' : one.status}`), duration(took), one.worker_id]
                 .filter(Boolean).join(' · ')}${error && html`${' · '}<span
-                class="bad">${String(error)}</span>`}</span></li>`;
+                class="bad">${isSealed(error) ? shownText(error) : String(error)}</span>`}</span></li>`;
     })}</ol>`;
 }
 
@@ -60,8 +62,10 @@ export function Timeline({ base, task, page, executions }) {
         return html`<li key=${event.seq} class=${event.status}><i aria-hidden="true"></i>
             <div><strong>${statusText(event.status)}</strong> ${event.state
             && event.state.toLowerCase() !== event.status && html`<em>${event.state}</em>`}
-            <span class="faint">${t(`actor.${event.actor}`)}</span>
-            ${words(event.detail) && html`<p>${words(event.detail)}</p>`}</div>
+            <span class="faint">${t(`actor.${event.actor}`)}${
+            event.principal && `, ${event.principal}`}</span>
+            ${isSealed(event.detail) ? html`<p><${Sealed} value=${event.detail}/></p>` : words(event.detail)
+            && html`<p>${words(event.detail)}</p>`}</div>
             <div class="when"><time datetime=${event.created_at} title=${fullTime(event.created_at)}>${
             clock(event.created_at)}</time><small>${since !== undefined ? `+${duration(since)}`
             : relative(event.created_at)}</small></div></li>`;

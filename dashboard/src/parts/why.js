@@ -50,7 +50,7 @@ function Help({ why, reload }) {
         await reload();
     }
     if (reason === 'queue_paused')
-        return html`<p><${Button} kind="small" onClick=${resume}>${t('why.resumeQueue',
+        return html`<p><${Button} op="POST /v1/queues/{name}:resume" kind="small" onClick=${resume}>${t('why.resumeQueue',
             { queue: detail.queue })}<//></p>`;
     if (reason === 'no_worker')
         return html`<div><${Command} text=${`perdura worker --server ${location.origin} --queues ${

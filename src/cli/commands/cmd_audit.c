@@ -32,7 +32,7 @@ static const struct flag flags[] = {
     {.name = "outcome", .type = FLAG_WORD, .value = "OUTCOME", .field = "outcome",
      .choices = "done|refused", .help = "only what was done, or only what was refused"},
     {.name = "since", .type = FLAG_TIME, .value = "T", .field = "after",
-     .help = "only entries from then on: 2027-03-28T01:00:00Z"},
+     .help = "only entries at or after this time: 2027-03-28T01:00:00Z"},
     {.name = "until", .type = FLAG_TIME, .value = "T", .field = "before",
      .help = "only entries from before then"},
     LISTING_FLAGS("entries"),

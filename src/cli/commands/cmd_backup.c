@@ -170,9 +170,9 @@ const struct command command_backup = {
     .name = "backup", .summary = "Write a consistent copy of the store to a file",
     .arguments = "FILE",
     .details = "Asks the server for the path of its store. If that file is yours and on this "
-               "machine, the command copies it while the server keeps running. Otherwise FILE must "
-               "be a plain name, and the server writes it into its backup_dir. With --store the "
-               "command opens that store and asks no server.",
+               "machine, the command copies it while the server keeps running. Otherwise FILE "
+               "must be a plain name, and the server writes it into its backup_dir. With "
+               "--store the command opens that store itself.",
     .example = "perdura backup /var/backups/perdura.db\n"
                "perdura backup nightly.db --server http://tasks.example:7070\n"
                "perdura backup copy.db --store perdura.db",

@@ -285,13 +285,13 @@ static int run(struct call *call)
 
 const struct command command_copy = {
     .name = "copy", .summary = "Move everything from one store to another, SQLite or PostgreSQL",
-    .details = "Stop the servers of both stores first. Ids, leases and lease tokens do not change: "
-               "workers keep reporting to a server on the new store. If the copy is interrupted, "
-               "run it again and it resumes. At the end it reads both stores again and compares "
-               "them; until then the copy cannot be served. After that the source is marked as "
-               "moved, and no server opens it. Tables of your own stay behind and are named. The "
-               "key that signs log records (STORE.log-key) is not copied; the command prints how "
-               "to copy it.",
+    .details = "Stop the servers of both stores first. Ids, leases and lease tokens do not "
+               "change: workers keep reporting to a server on the new store. If the copy is "
+               "interrupted, run it again and it resumes. At the end it reads both stores again "
+               "and compares them; until then no server opens the copy. Then it marks the "
+               "source as moved, and no server opens that one. Tables of your own are not "
+               "copied; the command names them. The key that signs log records (STORE.log-key) "
+               "is not copied; the command prints how to copy it.",
     .example = "perdura copy --from perdura.db --to postgres://perdura@db.example.org/perdura\n"
                "perdura copy --from postgres://perdura@db.example.org/perdura --to perdura.db",
     .flags = flags, .groups = FLAGS_STORE | FLAGS_JSON, .run = run};

@@ -7,8 +7,11 @@
 
 #include <limits.h>
 #include <stdlib.h>
+#include <time.h>
+#include <unistd.h>
 
 #define BODY_BYTES_MAX 8192
+#define PAUSE_MS 10
 
 static const struct view_column status_columns[] = {
     {"encrypts", "/encrypts", VIEW_BOOL},   {"every task", "/all", VIEW_BOOL},
@@ -65,24 +68,77 @@ static int run_list(struct call *call)
 }
 
 /* A step at a time, until no data key is left that another key wraps. */
-static int run_rotate(struct call *call)
+static int wrap_all(struct call *call, int64_t *rotated, int64_t *left)
 {
-    int64_t rotated = 0, left = 1, step = 1;
+    int64_t step = 1;
     struct str reply;
 
-    while (left > 0 && step > 0) {
+    *rotated = 0;
+    for (*left = 1; *left > 0 && step > 0; *rotated += step) {
         TRY(ask(call, true, STR("/v1/keys:rotate"), STR("{}"), &reply));
         if (!json_int64(json_get(reply, STR("rotated")), &step) ||
-            !json_int64(json_get(reply, STR("left")), &left))
+            !json_int64(json_get(reply, STR("left")), left))
             return err_set(&call->err, ERR_INTERNAL, "the server's answer makes no sense");
-        rotated += step;
     }
-    if (call_given(call, "json"))
-        fprintf(call->out.file, "{\"rotated\":%lld,\"left\":%lld}\n", (long long)rotated,
-                (long long)left);
+    return 0;
+}
+
+/* Says how far it is while it runs, on a terminal. */
+static void tell_percent(struct call *call, struct str content, int64_t *told)
+{
+    int64_t percent = 0;
+
+    json_int64(json_get(content, STR("percent")), &percent);
+    if (percent == *told || !isatty(STDERR_FILENO) || call_given(call, "json"))
+        return;
+    *told = percent;
+    fprintf(stderr, "\r%3lld %%%s", (long long)percent, percent == 100 ? "\n" : "");
+}
+
+/* Steps with a pause between them, so that running work goes first. The first answer says since
+ * when data keys are new; so the end is not taken for a reason to begin once more. */
+static int encrypt_all(struct call *call, struct str *content)
+{
+    BUF_AUTO struct buf body = BUF_INIT(BODY_BYTES_MAX);
+    const struct timespec pause = {.tv_nsec = PAUSE_MS * 1000000};
+    int64_t told = -1;
+    struct str reply;
+
+    buf_text(&body, "{\"data\":true}");
+    for (;;) {
+        TRY(ask(call, true, STR("/v1/keys:rotate"), buf_view(&body), &reply));
+        *content = json_get(reply, STR("content"));
+        tell_percent(call, *content, &told);
+        if (str_is(json_get(*content, STR("done")), "true"))
+            return 0;
+        buf_reset(&body);
+        buf_text(&body, "{\"data\":true,\"since\":");
+        buf_str(&body, json_get(*content, STR("since")));
+        buf_byte(&body, '}');
+        nanosleep(&pause, NULL);
+    }
+}
+
+static int run_rotate(struct call *call)
+{
+    bool json = call_given(call, "json"), data = call_given(call, "data");
+    int64_t rotated, left, texts = 0, closed = 0;
+    struct str content = STR("null");
+
+    TRY(wrap_all(call, &rotated, &left));
+    if (data)
+        TRY(encrypt_all(call, &content));
+    json_int64(json_get(content, STR("texts")), &texts);
+    json_int64(json_get(content, STR("closed")), &closed);
+    if (json)
+        fprintf(call->out.file, "{\"rotated\":%lld,\"left\":%lld,\"content\":" STR_FMT "}\n",
+                (long long)rotated, (long long)left, STR_ARG(content));
     else
         fprintf(call->out.file, "%lld data keys wrapped again, %lld left\n", (long long)rotated,
                 (long long)left);
+    if (!json && data)
+        fprintf(call->out.file, "%lld texts encrypted again, %lld could not be opened\n",
+                (long long)texts, (long long)closed);
     return 0;
 }
 
@@ -147,6 +203,11 @@ static const struct flag add_flags[] = {
      .help = "where the key is written (default: ID.key)"},
     {0}};
 
+static const struct flag rotate_flags[] = {
+    {.name = "data", .type = FLAG_BOOL,
+     .help = "then make new data keys and encrypt all content again with them"},
+    {0}};
+
 static const struct flag destroy_flags[] = {
     {.name = "user", .type = FLAG_TEXT, .value = "ID", .help = "the user whose keys go"},
     {.name = "namespace", .type = FLAG_TEXT, .value = "NAME",
@@ -173,14 +234,16 @@ static const struct command key_status = {
 static const struct command key_rotate = {
     .name = "rotate", .summary = "Wrap all data keys again, with the current key",
     .details = "Run it after encryption.current names a new key and the server has read it. It "
-               "continues where a run before was interrupted. The old key can go from the "
-               "configuration when none is left.",
-    .example = "perdura key rotate", CLIENT_COMMAND(0, 0, run_rotate)};
+               "resumes where an earlier run was interrupted. Once no data key uses the old "
+               "key, you can remove it from the configuration. With --data content gets new data "
+               "keys too, a few tasks at a time; log lines keep theirs, because their chains "
+               "cover the stored form.",
+    .example = "perdura key rotate", .flags = rotate_flags, CLIENT_COMMAND(0, 0, run_rotate)};
 
 static const struct command key_destroy = {
     .name = "destroy", .summary = "Destroy the data keys of a user or a namespace",
-    .details = "What they encrypt can never be read again. Backups that hold the data keys as they "
-               "were before still can be, with the key-encryption key.",
+    .details = "What these keys encrypted can never be read again. Older backups still hold the "
+               "data keys: the key-encryption key opens them.",
     .example = "perdura key destroy --user ada --yes", .flags = destroy_flags,
     CLIENT_COMMAND(0, 0, run_destroy)};
 

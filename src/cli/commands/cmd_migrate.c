@@ -149,7 +149,7 @@ static const struct flag down_flags[] = {
     {.name = "to", .type = FLAG_INT, .value = "NUMBER", .min = 0, .max = 9999,
      .help = "last migration to keep (default: one step back)"},
     {.name = "lose-data", .type = FLAG_BOOL,
-     .help = "also take back migrations whose data goes with them"},
+     .help = "also undo migrations that lose data"},
     {0}};
 
 static const struct command migrate_status = {
@@ -163,7 +163,7 @@ static const struct command migrate_up = {
     .groups = FLAGS_STORE | FLAGS_JSON, .run = run_up};
 static const struct command migrate_down = {
     .name = "down", .summary = "Revert the newest migration",
-    .details = "Names what it gives up. Where data goes with a migration, nothing happens without "
+    .details = "Says what each step loses. If a step loses data, nothing happens without "
                "--lose-data.",
     .example = "perdura migrate down --store perdura.db --to 1", .flags = down_flags,
     .groups = FLAGS_STORE | FLAGS_JSON, .run = run_down};

@@ -236,8 +236,8 @@ ONE_QUEUE(pause, "Stop handing out the tasks of a queue",
           "Running tasks continue. A queue that does not exist is made, paused.");
 ONE_QUEUE(resume, "Hand out the tasks of a queue again", NULL);
 ONE_QUEUE(delete, "Delete a queue that holds no task",
-          "Deletes its settings with it. Ended tasks count until retention removes them. The "
-          "server removes empty queues without settings itself.");
+          "Its settings are deleted with it. Ended tasks count until retention removes them. "
+          "The server itself removes empty queues without settings.");
 
 static const struct command queue_limit = {
     .name = "limit", .summary = "Change a queue's limits and order", .arguments = "NAME",

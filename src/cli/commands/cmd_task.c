@@ -64,6 +64,7 @@ static const struct view_column event_columns[] = {
     {"STATUS", "/status", VIEW_STATUS},
     {"STATE", "/state", VIEW_TEXT | VIEW_SPARE(2)},
     {"ACTOR", "/actor", VIEW_ID | VIEW_SPARE(3)},
+    {"PRINCIPAL", "/principal", VIEW_TEXT | VIEW_SPARE(4)},
     {"DETAIL", "/detail", VIEW_TEXT | VIEW_SPARE(1)},
 };
 
@@ -255,7 +256,8 @@ static const struct flag list_flags[] = {
      .help = "of this queue"},
     {.name = "tag", .type = FLAG_TEXT, .value = "TAG", .field = "tag", .help = "with this tag"},
     {.name = "q", .type = FLAG_TEXT, .value = "WORDS", .field = "q",
-     .help = "with all of these words in name, type, queue, tags or ids; parts of words count"},
+     .help = "only tasks with all of these words in name, type, queue, tags or ids; parts of "
+             "words count"},
     {.name = "user-id", .type = FLAG_TEXT, .value = "ID", .field = "user_id",
      .help = "of this user"},
     {.name = "external-id", .type = FLAG_TEXT, .value = "ID", .field = "external_id",
@@ -277,7 +279,7 @@ static const struct flag list_flags[] = {
     {.name = "created-before", .type = FLAG_TIME, .value = "TIME", .field = "created_before",
      .help = "made before this time"},
     {.name = "order", .type = FLAG_WORD, .value = "ORDER", .field = "order",
-     .choices = "newest|oldest", .help = "which come first: the newest (default) or the oldest"},
+     .choices = "newest|oldest", .help = "what comes first: newest (default) or oldest"},
     LISTING_FLAGS("tasks"),
     {0}};
 
@@ -301,7 +303,7 @@ LOOK(result, "Print a task's result; with --json also when and how it ended", ru
 
 static const struct flag show_flags[] = {
     {.name = "at", .type = FLAG_TIME, .value = "TIME", .field = "at",
-     .help = "as it was then, from its events: RFC 3339 or -5m"},
+     .help = "show it as it was at this time, from its events: RFC 3339 or -5m"},
     {0}};
 
 static const struct command task_show = {
@@ -323,8 +325,8 @@ static const struct command task_list = {
 
 static const struct command task_wait_command = {
     .name = "wait", .summary = "Wait until a task ends and print its result", .arguments = "ID",
-    .details = "The exit code is 0 when the task completed, otherwise 1. When it does not run "
-               "after two seconds, a line on stderr says why.",
+    .details = "The exit code is 0 if the task completed, otherwise 1. If it does not run "
+               "within two seconds, a line on stderr says why.",
     .example = "perdura task wait " EXAMPLE_ID " --timeout 5m", .flags = wait_flags,
     CLIENT_COMMAND(1, 1, run_wait)};
 

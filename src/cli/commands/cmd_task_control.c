@@ -235,6 +235,6 @@ const struct command task_priority = {
     .name = "priority", .summary = "Change the priority of a task that has not ended",
     .arguments = "ID PRIORITY",
     .details = "PRIORITY is -1000 to 1000, higher first, or low, medium, high, critical. For a "
-               "task that runs it counts from its next attempt on.",
+               "running task it takes effect at its next attempt.",
     .example = "perdura task priority " EXAMPLE_ID " high", .flags = version_flags,
     CLIENT_COMMAND(2, 2, run_priority)};

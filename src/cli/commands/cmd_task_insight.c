@@ -40,8 +40,8 @@ static int run_why(struct call *call)
 
 const struct command task_why = {
     .name = "why", .summary = "Say in one line why a task does not run", .arguments = "ID",
-    .details = "Or where it runs, or how it ended. Where a person can do something about it, a "
-               "hint on stderr says what.",
+    .details = "For other tasks it says where the task runs or how it ended. If you can do "
+               "something about it, a hint on stderr says what.",
     .example = "perdura task why " EXAMPLE_ID, CLIENT_COMMAND(1, 1, run_why)};
 
 /* ---- fork ---- */

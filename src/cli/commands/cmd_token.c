@@ -231,14 +231,14 @@ static int run_revoke(struct call *call)
 
 static const struct flag create_flags[] = {
     {.name = "name", .type = FLAG_TEXT, .value = "NAME", .field = "name",
-     .help = "by which people know it"},
+     .help = "its name, for people"},
     {.name = "role", .type = FLAG_WORD, .value = "ROLE", .field = "role",
      .choices = "viewer|reader|producer|worker|operator|editor|admin",
-     .help = "what it may do, as one word"},
+     .help = "what it may do, as a role"},
     {.name = "scopes", .type = FLAG_LIST, .value = "A,B", .field = "scopes",
-     .help = "the same scope by scope, such as tasks:enqueue,metrics:read"},
+     .help = "what it may do, as scopes: tasks:enqueue,metrics:read"},
     {.name = "namespace", .type = FLAG_TEXT, .value = "NAME", .field = "namespace",
-     .help = "where it may do it; * = everywhere (default: default, and * for an admin)"},
+     .help = "namespace where it is valid; * = all (default: 'default', and * for an admin)"},
     {.name = "user", .type = FLAG_TEXT, .value = "ID", .field = "user_id",
      .help = "it sees and changes rows of this user only"},
     {.name = "queues", .type = FLAG_LIST, .value = "A,B", .field = "queues",
@@ -250,7 +250,7 @@ static const struct flag create_flags[] = {
     {.name = "rate", .type = FLAG_RATE, .value = "RATE", .field = "rate",
      .help = "most requests per period, counted per node: 100/s, 20/m"},
     {.name = "expires", .type = FLAG_DURATION, .value = "D",
-     .help = "how long it is valid: 90d (default: for ever)"},
+     .help = "how long it is valid: 90d (default: forever)"},
     {.name = "quiet", .type = FLAG_BOOL, .help = "print the token and nothing else"},
     {0}};
 
@@ -264,10 +264,11 @@ static const struct flag rotate_flags[] = {
 
 static const struct command token_create = {
     .name = "create", .summary = "Make an API token and print it, once",
-    .details = "The token is on stdout; what it is and how to use it on stderr. Only its hash is "
-               "stored. With --store it is made in the store itself, which no server may have "
-               "open: for the first token of a server beyond loopback, and if you are locked out. "
-               "As soon as one token exists, every request needs one.",
+    .details = "The token goes to stdout, its details and how to use it to stderr. Only its "
+               "hash is stored. With --store the command writes it into the store itself, which "
+               "no server may have open: use this for the first token of a server beyond "
+               "loopback, and if you are locked out. As soon as one token exists, every request "
+               "needs one.",
     .example = "perdura token create --name ops --role admin\n"
                "perdura token create --name media-worker --role worker --queues media "
                "--expires 90d\n"
@@ -286,12 +287,13 @@ static const struct command token_show = {
 static const struct command token_rotate = {
     .name = "rotate", .summary = "Give an API token a new secret and print it, once",
     .arguments = "ID",
-    .details = "Its id, rights and tasks stay. Without --overlap the old secret ends at once.",
+    .details = "Its id, rights and tasks stay the same. Without --overlap the old secret stops "
+               "working at once.",
     .example = "perdura token rotate " EXAMPLE_ID " --overlap 1h", .flags = rotate_flags,
     CLIENT_COMMAND(1, 1, run_rotate)};
 
 static const struct command token_revoke = {
-    .name = "revoke", .summary = "Revoke API tokens, at once and for ever",
+    .name = "revoke", .summary = "Revoke API tokens, at once and forever",
     .arguments = "ID\xe2\x80\xa6",
     .details = "Every node refuses it within a second; its streams and waiting claims end.",
     .example = "perdura token revoke " EXAMPLE_ID, CLIENT_COMMAND(1, COMMAND_ARGS_MAX, run_revoke)};

@@ -130,7 +130,7 @@ const struct command command_verify = {
     .name = "verify", .summary = "Check a store's integrity and name what is wrong",
     .details = "The exit code is 1 when it finds something. Without --logs or --checkpoints it "
                "checks everything. With an anchor file kept elsewhere it also finds logs cut at "
-               "the end, missing runs and a store that was set back.",
+               "the end, missing runs, and a store that was restored to an older state.",
     .example = "perdura verify --store perdura.db\n"
                "perdura verify --store perdura.db --audit\n"
                "perdura verify --store perdura.db --logs --anchor /mnt/safe/perdura.anchor\n"

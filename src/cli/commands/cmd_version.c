@@ -36,5 +36,5 @@ const struct command command_version = {
     .groups = FLAGS_JSON, .run = run_version};
 
 const struct command command_help = {
-    .name = "help", .summary = "Show help, also for a command", .arguments = "[COMMAND…]",
+    .name = "help", .summary = "Show help, for one command too", .arguments = "[COMMAND…]",
     .example = "perdura help task list", .args_max = 4, .run = run_help};

@@ -7,8 +7,9 @@
 static const struct flag flags[] = {
     {.name = "server", .type = FLAG_TEXT, .value = "URL", .env = "PERDURA_SERVER",
      .fallback = "http://127.0.0.1:7070",
-     .help = "the server whose tasks it runs; its token is that of PERDURA_TOKEN, else of the file "
-             "PERDURA_TOKEN_FILE names, else of token_file in the configuration"},
+     .help = "the server whose tasks it runs; the token comes from PERDURA_TOKEN, else from the "
+             "file in PERDURA_TOKEN_FILE, else from token_file in the configuration"},
+    CLIENT_NAMESPACE_FLAG,
     CLIENT_TLS_FLAGS,
     {.name = "queues", .type = FLAG_LIST, .value = "a,b",
      .help = "queues it serves (default: 'default' and those of the configuration)"},
@@ -36,6 +37,7 @@ static int fill_options(struct call *call, struct worker_options *options)
     options->queues = queues;
     options->categories = categories;
     options->server = call_text(call, "server");
+    options->namespace_name = call_text(call, "namespace");
     options->ca = call_text(call, "ca");
     options->cert = call_text(call, "cert");
     options->key = call_text(call, "cert-key");
@@ -60,9 +62,9 @@ static int run(struct call *call)
 
 const struct command command_worker = {
     .name = "worker", .summary = "Run a worker for a server on this or another machine",
-    .details = "Runs the handlers of its configuration file. Stops on SIGTERM: tasks get the time "
-               "of 'grace' and are given back. A second signal gives them back at once. SIGHUP "
-               "reads the configuration again.",
+    .details = "Runs the handlers of its configuration file. SIGTERM stops it: running tasks "
+               "may finish within 'grace', then go back to their queue. A second signal gives "
+               "them back at once. SIGHUP reads the configuration again.",
     .example = "perdura worker --server https://10.0.0.5:7070 --ca ca.pem --queues mail,news\n"
                "perdura worker --config worker.yaml",
     .flags = flags, .run = run};

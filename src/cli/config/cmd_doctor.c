@@ -405,7 +405,7 @@ static int run(struct call *call)
 const struct command command_doctor = {
     .name = "doctor",
     .summary = "Check configuration, store and environment, and say how to fix problems",
-    .details = "Also shows every setting with the place its value comes from. The exit code is 1 "
-               "when something must be fixed.",
+    .details = "Also shows every setting and where its value comes from. The exit code is 1 if "
+               "something must be fixed.",
     .example = "perdura doctor\nperdura doctor --config /etc/perdura.yaml --json",
     .groups = FLAGS_STORE | FLAGS_CLIENT | FLAGS_JSON, .run = run};

@@ -41,7 +41,7 @@ static const struct config_field certificate_fields[] = {
     {.key = "scopes", .kind = CONFIG_SCOPES, AT(certificate_rule, scopes), .max = SCOPES_MAX,
      .required = true, .help = "scopes or roles"},
     {.key = "user", .kind = CONFIG_TEXT, AT(certificate_rule, user), .max = BOUND_NAME_BYTES,
-     .help = "user whose rows alone it sees (default: rows of all users)"},
+     .help = "limit it to rows of this user (default: all users)"},
     {0}};
 const struct config_record config_certificate_record = {
     "access.certificates", sizeof(struct certificate_rule), certificate_fields, check_certificate};

@@ -289,8 +289,8 @@ static int run_import(struct call *call)
 
 static const struct flag flags[] = {
     {.name = "system", .type = FLAG_BOOL,
-     .help = "lines have a user before the command, as in /etc/crontab and /etc/cron.d, which are "
-             "recognised"},
+     .help = "lines name a user before the command, as in /etc/crontab and /etc/cron.d, which "
+             "are recognised"},
     {.name = "user", .type = FLAG_TEXT, .value = "USER",
      .help = "user who runs the commands of a user's crontab (default: the user whose file in "
              "/var/spool/cron it is, or you)"},

@@ -4,6 +4,7 @@
 #include "base/json.h"
 #include "base/uuid7.h"
 #include "cli/frame/view.h"
+#include "core/queue_name.h"
 #include "net/http_client.h"
 
 #define PATH_BYTES_MAX 65536
@@ -38,11 +39,20 @@ int client_refused_token(struct call *call, const struct client_token *token, st
                    "PERDURA_TOKEN_FILE, or token_file in " CONFIG_FILE_DEFAULT);
 }
 
-int client_set_tls(struct call *call, struct http_client *http)
+int client_set_up(struct call *call, struct http_client *http)
 {
     const struct http_client_tls tls = {call_text(call, "ca"), call_text(call, "cert"),
                                         call_text(call, "cert-key")};
+    struct str namespace_name = call_text(call, "namespace");
 
+    if (namespace_name.len) {
+        if (namespace_check_name(namespace_name, &call->err) < 0) {
+            call->err.code = ERR_USAGE;
+            return -(int)ERR_USAGE;
+        }
+        if (http_client_add_header(http, STR("Perdura-Namespace"), namespace_name, &call->err) < 0)
+            return -(int)call->err.code;
+    }
     return http_client_set_tls(http, &tls, &call->err);
 }
 
@@ -61,7 +71,7 @@ int client_open(struct client *client, struct call *call)
     if (client_find_token(call, &client->token) < 0)
         return -(int)call->err.code;
     client->http = http_client_new(client->server, client->token.text, &call->err);
-    return client->http ? client_set_tls(call, client->http) : -(int)call->err.code;
+    return client->http ? client_set_up(call, client->http) : -(int)call->err.code;
 }
 
 void client_close(struct client *client)

@@ -22,8 +22,8 @@ int client_find_token(struct call *call, struct client_token *token);
  * absent. */
 int client_refused_token(struct call *call, const struct client_token *token, struct str why);
 
-/* --ca, --cert and --cert-key of a command that makes its client itself. */
-int client_set_tls(struct call *call, struct http_client *http);
+/* --namespace, --ca, --cert and --cert-key of a command that makes its client itself. */
+int client_set_up(struct call *call, struct http_client *http);
 
 /* The command must have the client flags. */
 int client_open(struct client *client, struct call *call);

@@ -8,8 +8,9 @@
 static const struct flag group_client[] = {
     {.name = "server", .type = FLAG_TEXT, .value = "URL", .env = "PERDURA_SERVER",
      .fallback = "http://127.0.0.1:7070",
-     .help = "the server to talk to; its token is that of PERDURA_TOKEN, else of the file "
-             "PERDURA_TOKEN_FILE names, else of token_file in perdura.yaml"},
+     .help = "the server to talk to; the token comes from PERDURA_TOKEN, else from the file in "
+             "PERDURA_TOKEN_FILE, else from token_file in perdura.yaml"},
+    CLIENT_NAMESPACE_FLAG,
     CLIENT_TLS_FLAGS,
     {0}};
 static const struct flag group_json[] = {

@@ -45,6 +45,9 @@ struct flag {
 
 /* The files of TLS, of commands that talk to a server. `--key` of `perdura enqueue`
  * is a task's idempotency key. */
+#define CLIENT_NAMESPACE_FLAG                                                                      \
+    {.name = "namespace", .type = FLAG_TEXT, .value = "NAME", .env = "PERDURA_NAMESPACE",          \
+     .help = "the namespace it is about (default: that of the token, else 'default')"}
 #define CLIENT_TLS_FLAGS                                                                    \
     {.name = "ca", .type = FLAG_TEXT, .value = "FILE", .env = "PERDURA_CA",                 \
      .help = "CA of a server behind https:// (PEM; default: those of the system)"},          \

@@ -159,7 +159,7 @@ static const struct flag depend_flags[] = {
     {.name = "type", .type = FLAG_WORD, .value = "TYPE", .choices = "success|completion|failure",
      .fallback = "success", .help = "how the other's run must end"},
     {.name = "trigger", .type = FLAG_BOOL,
-     .help = "the end of the other's run starts one of this job"},
+     .help = "a run of the other job, when it ends, starts a run of this one"},
     {.name = "within", .type = FLAG_DURATION, .value = "D",
      .help = "ignore an end longer ago than this"},
     {0}};

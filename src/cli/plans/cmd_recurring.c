@@ -49,7 +49,7 @@ static const struct view_column show_columns[] = {
     {.name = "weekday", .type = FLAG_TEXT, .value = "DAY", .field = "weekday",                   \
      .help = "monthly, yearly: with --nth, such as the second Friday"},                          \
     {.name = "nth", .type = FLAG_INT, .value = "N", .field = "nth", .min = -5, .max = 5,         \
-     .help = "the first to fifth of them in the month; -1 is the last"},                         \
+     .help = "which of them in the month, 1 to 5; -1 is the last"},                         \
     {.name = "month", .type = FLAG_INT, .value = "N", .field = "month", .min = 1, .max = 12,     \
      .help = "yearly: in this month"},                                                           \
     {.name = "rrule", .type = FLAG_TEXT, .value = "RULE", .field = "rrule",                      \
@@ -59,7 +59,8 @@ static const struct view_column show_columns[] = {
     {.name = "ends-at", .type = FLAG_TIME, .value = "TIME", .field = "ends_at",                  \
      .help = "nothing after this time"},                                                         \
     {.name = "dst", .type = FLAG_WORD, .value = "POLICY", .field = "dst",                        \
-     .choices = "standard|skip|both", .help = "what daylight saving does to it (standard)"}
+     .choices = "standard|skip|both",                                                            \
+     .help = "what to do when clocks change for daylight saving (standard)"}
 
 static const struct flag pattern_fields[] = {PATTERN_FLAGS, {0}};
 

@@ -233,7 +233,7 @@ static const struct command schedule_upcoming = {
 
 static const struct command schedule_preview = {
     .name = "preview", .summary = "List when a schedule would fire, without making it",
-    .details = "The server answers, with its time zones and its clock; 'perdura schedule explain' "
+    .details = "Uses the time zones and the clock of the server; 'perdura schedule explain' "
                "needs no server.",
     .example = "perdura schedule preview --cron '0 9 * * 1-5' --tz Europe/Paris --count 3\n"
                "perdura schedule preview --every 90m --from 2027-01-01T00:00:00Z",

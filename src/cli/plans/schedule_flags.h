@@ -9,7 +9,7 @@
     {.name = "cron", .type = FLAG_TEXT, .value = "EXPR", .field = "cron_expression",             \
      .help = "fire by this cron expression: '0 9 * * 1-5', @daily"},                             \
     {.name = "every", .type = FLAG_SECONDS, .value = "D", .field = "interval_seconds",           \
-     .help = "fire repeatedly at this interval: 30s, 5m, 2h"},                                   \
+     .help = "fire at this interval: 30s, 5m, 2h"},                                   \
     {.name = "at", .type = FLAG_TIME, .value = "TIME", .field = "scheduled_at",                  \
      .help = "fire once, at this time: RFC 3339, a date or local time of --tz, or +5m"},         \
     {.name = "now", .type = FLAG_BOOL, .help = "fire once, right away"},                         \
@@ -24,14 +24,15 @@
      .choices = "skip|fire_once|fire_all",                                                       \
      .help = "what to do with instants missed by more than the grace (fire_once)"},              \
     {.name = "misfire-grace", .type = FLAG_DURATION, .value = "D", .field = "misfire_grace_ms",  \
-     .help = "instants missed by less than this all fire (60s)"},                                \
+     .help = "fire all instants missed by less than this (60s)"},                                \
     {.name = "misfire-cap", .type = FLAG_INT, .value = "N", .field = "misfire_cap", .min = 1,    \
-     .max = 1000000, .help = "fire_all: most missed instants that fire (100)"},                  \
+     .max = 1000000, .help = "with fire_all: how many missed instants fire at most (100)"},      \
     {.name = "overlap", .type = FLAG_WORD, .value = "POLICY", .field = "overlap",                \
      .choices = "allow|skip|queue|replace",                                                      \
      .help = "what to do when an earlier run has not ended (allow)"},                            \
     {.name = "dst", .type = FLAG_WORD, .value = "POLICY", .field = "dst",                        \
-     .choices = "standard|skip|both", .help = "what daylight saving does to it (standard)"},     \
+     .choices = "standard|skip|both", .help = "what to do when clocks change for daylight "       \
+                                              "saving (standard)"},     \
     {.name = "jitter", .type = FLAG_DURATION, .value = "D", .field = "jitter_ms",                \
      .help = "start up to this much later than planned, so that not all start at once"}
 

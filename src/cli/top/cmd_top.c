@@ -355,7 +355,7 @@ static int run(struct call *call)
     if (rc == 0)
         rc = top_fetch_init(&top->fetch, top->view.server, top->token.text, &call->err);
     if (rc == 0)
-        rc = client_set_tls(call, top->fetch.http);
+        rc = client_set_up(call, top->fetch.http);
     if (rc == 0 && top->interval_ms < 100)
         rc = err_set(&call->err, ERR_USAGE, "--interval must be at least 100ms");
     else if (rc == 0 && (call_given(call, "once") || !call->out.interactive ||
@@ -368,17 +368,17 @@ static int run(struct call *call)
 }
 
 static const struct flag flags[] = {
-    {.name = "once", .type = FLAG_BOOL, .help = "print one frame and exit, as into a pipe"},
+    {.name = "once", .type = FLAG_BOOL, .help = "print one frame and exit, as for a pipe"},
     {.name = "interval", .type = FLAG_DURATION, .value = "D", .fallback = "2s",
      .help = "how often it refreshes, at least 100ms"},
     {0}};
 
 const struct command command_top = {
     .name = "top", .summary = "Watch queues, workers, tasks and failures live",
-    .details = "Keys: tab or 1-6 for another pane, arrows or j and k for a row, enter for details "
-               "(why a task waits, its last events and log lines), p pauses or resumes a queue, / "
-               "shows only rows with a text, r refreshes now, ? helps, q quits. NO_COLOR turns "
-               "colours off. Into a pipe it prints one frame.",
+    .details = "Keys: tab or 1-6 for another pane, arrows or j and k for a row, enter for "
+               "details (why a task waits, its last events and log lines), p pauses or resumes "
+               "a queue, / shows only rows with a text, r refreshes now, ? helps, q quits. "
+               "NO_COLOR turns colours off. If its output is a pipe, it prints one frame.",
     .example = "perdura top\n"
                "perdura top --interval 500ms --server http://10.0.0.5:7070\n"
                "perdura top --once",

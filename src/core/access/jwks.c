@@ -161,7 +161,7 @@ int jwks_parse(struct str text, struct jwks **out, struct err *err)
         return err_set(err, ERR_INVALID, "the JWKS has more than %d bytes", JWKS_BYTES_MAX);
     jwks = calloc(1, sizeof *jwks);
     if (!jwks)
-        return err_set(err, ERR_MEMORY, "there is not enough memory; try again");
+        return err_no_memory(err);
     jwks->arena = ARENA_INIT(0);
     document = arena_str(&jwks->arena, text); /* ids of keys point into it */
     if (json_check(document, &document, err) < 0 ||

@@ -71,6 +71,50 @@ enum row_access principal_row(const struct principal *principal, struct str owne
     return write ? ROW_READ_ONLY : ROW_ALLOWED;
 }
 
+enum row_access caller_row(const struct caller *caller, struct str owner, bool write)
+{
+    return caller && caller->principal ? principal_row(caller->principal, owner, write)
+                                       : ROW_ALLOWED;
+}
+
+int principal_refuse_ownerless(const struct principal *principal, const char *what,
+                               struct err *err)
+{
+    return err_set(err, ERR_FORBIDDEN, "%s belongs to no user, and this credential may change what "
+                   "belongs to user " STR_FMT " only; it may read it", what,
+                   STR_ARG(str_cut(principal->user_id, 100)));
+}
+
+int principal_check_all_users(const struct principal *principal, struct err *err)
+{
+    if (!principal->user_id.data)
+        return 0;
+    return err_set(err, ERR_FORBIDDEN, "this concerns the tasks of all users, and this credential "
+                   "is limited to those of user " STR_FMT "; use one without user_id",
+                   STR_ARG(str_cut(principal->user_id, 100)));
+}
+
+int principal_check_user(const struct principal *principal, const char *field, struct str user,
+                         struct err *err)
+{
+    if (!principal->user_id.data || !user.data || str_eq(user, principal->user_id))
+        return 0;
+    return err_set_field(err, ERR_FORBIDDEN, field, "this credential is limited to user " STR_FMT
+                         "; leave '%s' out", STR_ARG(str_cut(principal->user_id, 100)), field);
+}
+
+bool scope_is_of_rows(enum scope scope)
+{
+    static const scope_set of_rows =
+        SCOPE_BIT(SCOPE_TASKS_READ) | SCOPE_BIT(SCOPE_PAYLOADS_READ) |
+        SCOPE_BIT(SCOPE_TASKS_ENQUEUE) | SCOPE_BIT(SCOPE_TASKS_CONTROL) |
+        SCOPE_BIT(SCOPE_TASKS_DELETE) | SCOPE_BIT(SCOPE_PLANS_READ) |
+        SCOPE_BIT(SCOPE_PLANS_WRITE) | SCOPE_BIT(SCOPE_PLANS_RUN) |
+        SCOPE_BIT(SCOPE_ACCESS_WRITE);
+
+    return (of_rows & SCOPE_BIT(scope)) != 0;
+}
+
 bool name_list_has(const struct name_list *list, struct str name)
 {
     for (uint32_t i = 0; i < list->count; i++)
@@ -121,9 +165,17 @@ const struct caller *caller_keep(const struct caller *caller, struct arena *aren
     if (!principal)
         return NULL;
     *principal = (struct principal){.kind = caller->principal->kind,
+                                    .name = arena_str(arena, caller->principal->name),
+                                    .id = arena_str(arena, caller->principal->id),
                                     .scopes = caller->principal->scopes,
+                                    .user_id = arena_str(arena, caller->principal->user_id),
                                     .key = arena_str(arena, caller->principal->key)};
-    *copy = (struct caller){.principal = principal};
+    *copy = (struct caller){.principal = principal,
+                            .namespace_name = arena_str(arena, caller->namespace_name),
+                            .request_id = arena_str(arena, caller->request_id),
+                            .is_program = caller->is_program};
+    if (caller->address)
+        copy->address = arena_copy(arena, caller->address, CALLER_ADDRESS_BYTES);
     return copy;
 }
 

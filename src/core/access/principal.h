@@ -42,11 +42,13 @@ struct principal {
 
 /* One request of a principal: what it is about, and where it came from. The engine gets one with
  * every request of a client; a request without one is the program's own. */
+#define CALLER_ADDRESS_BYTES 16
 struct caller {
     const struct principal *principal;
     struct str namespace_name; /* one namespace, never "*" */
-    const uint8_t *address;    /* of the client, 16 bytes (IPv6 or mapped); NULL = unknown */
+    const uint8_t *address;    /* of the client (IPv6 or mapped); NULL = unknown */
     struct str request_id;     /* X-Request-Id; absent = none */
+    bool is_program;           /* the program itself, within a namespace: nothing to audit */
 };
 
 const char *principal_kind_word(enum principal_kind kind);
@@ -70,6 +72,18 @@ enum row_access {
     ROW_READ_ONLY /* ownerless: it may be read, and a change is refused */
 };
 enum row_access principal_row(const struct principal *principal, struct str owner, bool write);
+/* The same for a request; the program itself (NULL) may do everything. */
+enum row_access caller_row(const struct caller *caller, struct str owner, bool write);
+/* The refusals of one that is limited to the rows of a user: of a change to what has no owner
+ * ("this task"), of what concerns the rows of all users, and of a user that is not its own. */
+int principal_refuse_ownerless(const struct principal *principal, const char *what,
+                               struct err *err);
+int principal_check_all_users(const struct principal *principal, struct err *err);
+int principal_check_user(const struct principal *principal, const char *field, struct str user,
+                         struct err *err);
+/* Whether what this scope is for is in the rows of users; all else a principal of one user does not
+ * get, whatever its scopes are. */
+bool scope_is_of_rows(enum scope scope);
 
 bool name_list_has(const struct name_list *list, struct str name);
 /* Whether every name that `part` covers is covered by `whole`. */
@@ -79,8 +93,9 @@ bool name_list_includes(const struct name_list *whole, const struct name_list *p
  * its own, or anything with admin rights. */
 bool principal_owns(const struct principal *principal, struct str key);
 
-/* For a request that may outlive the caller's: its own copy, with what principal_owns asks for and
- * nothing else. NULL for NULL; else the arena says whether there was memory. */
+/* For a request that may outlive the caller's: its own copy, with what principal_owns, caller_row
+ * and the audit trail ask for and nothing else of the principal. NULL for NULL; else the arena says
+ * whether there was memory. */
 const struct caller *caller_keep(const struct caller *caller, struct arena *arena);
 
 /* A credential can give no more than its maker has. ERR_FORBIDDEN names what is missing. */

@@ -12,6 +12,8 @@
 
 /* In place of how an execution ended: the lines up to there were removed; the chain continues. */
 #define LOG_NOTE_CUT "cut"
+/* The same of the audit trail, which never ends: a record names its entries up to there. */
+#define LOG_NOTE_NAMED "named"
 
 struct log_note {
     struct log_part part;     /* where the chain stands; lines that no record names yet */

@@ -123,7 +123,8 @@ void logverify_note(struct logverify *verify, const struct log_note *note)
             tell_of(verify, head, "the stored end of its log was not made with the log key");
         return;
     }
-    if (!str_is(note->closed, LOG_NOTE_CUT)) /* the record of that says the same */
+    if (!str_is(note->closed, LOG_NOTE_CUT) &&
+        !str_is(note->closed, LOG_NOTE_NAMED)) /* records of that say the same */
         logverify_add_told(verify, &verify->heads, &told);
 }
 
@@ -173,6 +174,7 @@ static void take_cut(struct logverify *verify, const struct uuid *id)
         bool counted = verify->run.cut_lines >= 0 && cuts->items[i].lines > 0;
 
         verify->run.at = cuts->items[i].head;
+        verify->run.cut_serial = cuts->items[i].serial;
         verify->run.cut_lines = counted ? verify->run.cut_lines + cuts->items[i].lines : -1;
     }
     verify->run.cut_seq = verify->run.at.seq;

@@ -76,6 +76,7 @@ struct verified_run {
     size_t head_at;     /* next of heads */
     size_t cut_at;
     int64_t cut_seq;
+    int64_t cut_serial;  /* of the record that says so */
     int64_t cut_lines;  /* so many went in all the cuts, they say; -1 = one does not */
     size_t blank_at;                    /* next of blanks */
     int64_t blank_seqs[SEVERITY_COUNT]; /* lines of a level up to here may have been emptied */

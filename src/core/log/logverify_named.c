@@ -11,6 +11,9 @@ static const char forked[] = "record %lld names lines that follow another line t
 static const char cut_other[] = "record %lld removed other lines than an earlier record names: "
                                 "those were gone before, and others had taken their numbers";
 
+static const char behind[] = "record %lld names lines behind the end of its execution: they were "
+                             "added after it was closed";
+
 static void take_closing(struct logverify *verify, const struct told *head)
 {
     struct verified_run *run = &verify->run;
@@ -79,6 +82,8 @@ void logverify_take_named(struct logverify *verify, const struct told *head, str
         return;
     take_closing(verify, head);
     compare_cut(verify, head, named);
+    if (head->head.seq > verify->run.closed_seq)
+        take_conflict(verify, behind, head->head.seq, head->serial);
     if (head->written && head->head.seq != named->at.seq)
         return;
     if (head->head.seq != named->at.seq)
@@ -90,6 +95,30 @@ void logverify_take_named(struct logverify *verify, const struct told *head, str
     named->counted |= head->lines > 0 && !head->kept;
 }
 
+/* A cut names lines, too. */
+static void check_last_cut(struct logverify *verify)
+{
+    const struct verified_run *run = &verify->run;
+
+    if (run->cut_seq > run->closed_seq)
+        take_conflict(verify, behind, run->cut_seq, run->cut_serial);
+}
+
+static void tell_conflict(struct logverify *verify)
+{
+    const struct conflict *conflict = &verify->run.conflict;
+    long long serial = conflict->serial;
+
+    if (conflict->why == twice)
+        logverify_bad_line(verify, conflict->seq, twice, serial);
+    else if (conflict->why == forked)
+        logverify_bad_line(verify, conflict->seq, forked, serial);
+    else if (conflict->why == behind)
+        logverify_bad_line(verify, conflict->seq, behind, serial);
+    else
+        logverify_bad_line(verify, conflict->seq, cut_other, serial);
+}
+
 /* A run is closed once. A note from before that is the server's own, and opens it again when an
  * attacker puts it back: how the run ended is then whatever he made its rows say. */
 void logverify_check_named(struct logverify *verify)
@@ -99,10 +128,7 @@ void logverify_check_named(struct logverify *verify)
     if (!run->bad && (run->closings > 1 || (run->kept && run->closing > run->kept)))
         logverify_bad_line(verify, run->closed_seq, "its execution was closed once more (record "
                            "%lld): an older note of it was put back", (long long)run->closing);
-    if (!run->bad && run->conflict.why == twice)
-        logverify_bad_line(verify, run->conflict.seq, twice, (long long)run->conflict.serial);
-    else if (!run->bad && run->conflict.why == forked)
-        logverify_bad_line(verify, run->conflict.seq, forked, (long long)run->conflict.serial);
-    else if (!run->bad && run->conflict.why)
-        logverify_bad_line(verify, run->conflict.seq, cut_other, (long long)run->conflict.serial);
+    check_last_cut(verify);
+    if (!run->bad && run->conflict.why)
+        tell_conflict(verify);
 }

@@ -2,6 +2,7 @@
 #include "core/measure/alert.h"
 
 #include "base/clock.h"
+#include "core/queue_name.h"
 #include "core/render.h"
 
 #include <stdarg.h>
@@ -32,7 +33,7 @@ static void add(struct alerts *alerts, const char *code, const char *severity,
     render_text(out, "severity", str_of(severity));
     render_text(out, "text", str_of(text));
     if (queue && queue->name.data)
-        render_text(out, "queue", queue->name);
+        render_text(out, "queue", queue_name_plain(queue->name));
     if (n >= 0)
         buf_format(out, ",\"n\":%.0f", n);
     if (of >= 0)

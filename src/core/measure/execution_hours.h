@@ -18,6 +18,7 @@ struct execution_hour {
     int64_t successful;
     int64_t failed;
     int64_t duration_ms;     /* of all of them together */
+    struct str namespace_name;
 };
 
 struct execution_category {

@@ -3,7 +3,9 @@
  * difference to the figures at the end of the one before; quantiles are those of the difference. */
 #include "core/measure/history.h"
 
+#include "base/enum_words.h"
 #include "base/json.h"
+#include "core/queue_name.h"
 #include "core/render.h"
 
 #include <math.h>
@@ -40,14 +42,11 @@ struct history {
 bool history_window_parse(struct str word, enum history_window *window)
 {
     static const char *const words[WINDOW_COUNT] = {"15m", "1h", "6h", "24h"};
+    int found = enum_words_find(word, words, WINDOW_COUNT);
 
-    for (int i = 0; i < WINDOW_COUNT; i++) {
-        if (!str_is(word, words[i]))
-            continue;
-        *window = (enum history_window)i;
-        return true;
-    }
-    return false;
+    if (found >= 0)
+        *window = (enum history_window)found;
+    return found >= 0;
 }
 
 static float *place(const struct history *history, const struct track *track, int scale,
@@ -322,8 +321,35 @@ static bool has_others(const struct history *history, int scale, int64_t from, i
     return false;
 }
 
+/* The sums of the namespace's queues; times are those of its only queue, as quantiles do not add
+ * up. NULL without memory. */
+static struct track *sum_tracks(const struct history *history, int scale, struct str within)
+{
+    struct track *sum = calloc(1, sizeof *sum);
+    size_t values = (size_t)HISTORY_SERIES * history->scales[scale].steps;
+    uint32_t count = 0;
+
+    if (!sum || !fill((struct history *)history, sum, scale)) {
+        track_free(sum);
+        return NULL;
+    }
+    for (uint32_t i = TRACK_FIRST; i < history->tracks_count; i++) {
+        const float *from = history->tracks[i]->values[scale];
+        size_t sums = (size_t)HISTORY_WAIT_P50 * history->scales[scale].steps;
+
+        if (!queue_name_in(history->tracks[i]->name, within))
+            continue;
+        for (size_t v = 0; v < values; v++)
+            sum->values[scale][v] = v < sums ? sum->values[scale][v] + from[v]
+                                    : count  ? NAN
+                                             : from[v];
+        count++;
+    }
+    return sum;
+}
+
 void history_render(const struct history *history, enum history_window window, bool open,
-                    struct buf *out)
+                    struct str within, struct buf *out)
 {
     static const struct {
         int scale;
@@ -332,7 +358,8 @@ void history_render(const struct history *history, enum history_window window, b
     int scale = windows[window].scale;
     int64_t points = windows[window].points;
     int64_t from = history->scales[scale].open - points + open;
-    bool others = has_others(history, scale, from, points);
+    bool others = !within.data && has_others(history, scale, from, points);
+    struct track *sum = within.data ? sum_tracks(history, scale, within) : NULL;
     bool any = false;
 
     buf_byte(out, '{');
@@ -340,15 +367,19 @@ void history_render(const struct history *history, enum history_window window, b
     render_int(out, "step_ms", history->scales[scale].step_us / 1000);
     render_int(out, "points", points);
     buf_text(out, ",\"total\":{");
-    render_track(history, history->tracks[TRACK_TOTAL], scale, from, points, out);
+    if (!within.data || sum)
+        render_track(history, sum ? sum : history->tracks[TRACK_TOTAL], scale, from, points, out);
+    track_free(sum);
     buf_text(out, "},\"queues\":[");
     for (uint32_t i = TRACK_FIRST; i < history->tracks_count + others; i++) {
         bool last = i == history->tracks_count; /* the others come last */
         const struct track *track = history->tracks[last ? TRACK_OTHERS : i];
 
+        if (within.data && !last && !queue_name_in(track->name, within))
+            continue;
         buf_text(out, any ? ",{" : "{");
         any = true;
-        render_text(out, "queue", last ? STR("*") : track->name);
+        render_text(out, "queue", last ? STR("*") : queue_name_plain(track->name));
         render_track(history, track, scale, from, points, out);
         buf_byte(out, '}');
     }

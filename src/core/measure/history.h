@@ -53,9 +53,10 @@ void history_add(struct history *history, int64_t now_us, const struct measured 
 void history_look(struct history *history, const struct measured *measured);
 
 /* {"from":…,"step_ms":…,"points":…,"total":{…},"queues":[…]}; open: the last point is the step
- * under way, as history_look left it. */
+ * under way, as history_look left it. within: only the queues of this namespace, and their sums;
+ * absent = all there is. */
 void history_render(const struct history *history, enum history_window window, bool open,
-                    struct buf *out);
+                    struct str within, struct buf *out);
 
 /* For alerts: of each queue (absent = the others), over the steps of the last so many seconds, an
  * hour at most. */

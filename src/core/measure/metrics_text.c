@@ -1,6 +1,9 @@
 /* Of the many bounds of a histogram a few round ones are shown: each is a time series per queue. */
 #include "core/measure/metrics_text.h"
 
+#include "core/queue_name.h"
+#include "core/task/task.h"
+
 static const struct {
     int64_t us;
     const char *word;
@@ -51,8 +54,16 @@ static void write_name(struct buf *out, const char *name, const char *suffix,
 
     buf_format(out, "perdura_%s%s", name, suffix);
     for (; labels && labels->name; labels++) {
-        buf_format(out, "%s%s=\"", any ? "," : "{", labels->name);
-        write_value(out, labels->value);
+        bool is_full = strcmp(labels->name, "queue") == 0 &&
+                       !queue_name_in(labels->value, STR(TASK_DEFAULT_NAMESPACE));
+
+        if (is_full) { /* a queue of another namespace than `default` is two labels */
+            buf_text(out, any ? ",namespace=\"" : "{namespace=\"");
+            write_value(out, queue_name_namespace(labels->value));
+            buf_byte(out, '"');
+        }
+        buf_format(out, "%s%s=\"", any || is_full ? "," : "{", labels->name);
+        write_value(out, is_full ? queue_name_plain(labels->value) : labels->value);
         buf_byte(out, '"');
         any = true;
     }

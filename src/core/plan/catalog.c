@@ -3,6 +3,7 @@
  * (catalog_parse.c); here it is read for use, as it was stored. Pure; any thread. */
 #include "core/plan/catalog.h"
 
+#include "base/enum_words.h"
 #include "base/json.h"
 #include "core/bounds.h"
 
@@ -34,70 +35,10 @@ static const char *const mode_words[DEPENDENCY_MODE_COUNT] = {
     [DEPENDENCY_TRIGGER] = "trigger",
 };
 
-/* The place of word among `count` words, or -1. */
-static int find_word(const char *const *words, int count, struct str word)
-{
-    for (int i = 0; i < count; i++)
-        if (word.data && str_is(word, words[i]))
-            return i;
-    return -1;
-}
-
-const char *schedule_type_word(enum schedule_type type)
-{
-    return type_words[type];
-}
-
-bool schedule_type_parse(struct str word, enum schedule_type *type)
-{
-    int found = find_word(type_words, SCHEDULE_TYPE_COUNT, word);
-
-    if (found >= 0)
-        *type = (enum schedule_type)found;
-    return found >= 0;
-}
-
-const char *misfire_word(enum misfire misfire)
-{
-    return misfire_words[misfire];
-}
-
-bool misfire_parse(struct str word, enum misfire *misfire)
-{
-    int found = find_word(misfire_words, MISFIRE_COUNT, word);
-
-    if (found >= 0)
-        *misfire = (enum misfire)found;
-    return found >= 0;
-}
-
-const char *overlap_word(enum overlap overlap)
-{
-    return overlap_words[overlap];
-}
-
-bool overlap_parse(struct str word, enum overlap *overlap)
-{
-    int found = find_word(overlap_words, OVERLAP_COUNT, word);
-
-    if (found >= 0)
-        *overlap = (enum overlap)found;
-    return found >= 0;
-}
-
-const char *dependency_mode_word(enum dependency_mode mode)
-{
-    return mode_words[mode];
-}
-
-bool dependency_mode_parse(struct str word, enum dependency_mode *mode)
-{
-    int found = find_word(mode_words, DEPENDENCY_MODE_COUNT, word);
-
-    if (found >= 0)
-        *mode = (enum dependency_mode)found;
-    return found >= 0;
-}
+ENUM_WORDS(schedule_type, type_words);
+ENUM_WORDS(misfire, misfire_words);
+ENUM_WORDS(overlap, overlap_words);
+ENUM_WORDS(dependency_mode, mode_words);
 
 /* ---- the objects they carry ---- */
 
@@ -140,7 +81,7 @@ int category_rules_read(struct str configuration, struct arena *arena,
     if (windows.data && json_kind(windows) == JSON_ARRAY && json_count(windows) > 0)
         rules->allowed_windows = windows;
     if (arena->failed)
-        return err_set(err, ERR_MEMORY, "Not enough memory to read a category; try again.");
+        return err_no_memory(err);
     return 0;
 }
 

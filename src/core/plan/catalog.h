@@ -65,7 +65,9 @@ struct job {
     int64_t max_concurrent; /* runs at once; 0 = no limit */
     struct str callback_url;
     bool is_active;
-    struct str created_by;
+    struct str created_by; /* the user its runs belong to; absent = no user */
+    struct str principal;  /* whose rights they run with: who made or changed it last; absent = no
+                            * credential */
     int64_t created_at_us;
     int64_t updated_at_us;
     int64_t deleted_at_us;
@@ -97,6 +99,7 @@ struct schedule {
     int64_t next_fire_at_us; /* the planned instant; 0 = none any more */
     int64_t last_fire_at_us; /* the last planned instant that was fired */
     struct str error;        /* why it cannot be planned (its zone vanished), else absent */
+    struct str principal;    /* as in a job; it counts, too */
     int64_t created_at_us;
     int64_t updated_at_us;
 };
@@ -111,7 +114,8 @@ struct recurring {
     int64_t last_generated_us;
     int64_t next_generation_us;
     bool is_active;
-    struct str error; /* as in a schedule */
+    struct str error;     /* as in a schedule */
+    struct str principal;
     int64_t created_at_us;
     int64_t updated_at_us;
 };
@@ -177,5 +181,8 @@ int job_dependency_read(struct job_dependency *dependency, struct err *err);
 /* Whether both are planned for the same instants; a pattern written otherwise counts as another. */
 bool schedule_same_times(const struct schedule *a, const struct schedule *b);
 bool recurring_same_times(const struct recurring *a, const struct recurring *b);
+
+/* The categories a namespace begins with (catalog_first.c), without ids and times. */
+const struct category *categories_first(uint32_t *count);
 
 #endif

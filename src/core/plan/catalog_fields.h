@@ -38,6 +38,7 @@
     FIELD(callback_url, callback_url, TEXT, 0)                                                     \
     FIELD(is_active, is_active, BOOL, 0)                                                           \
     FIELD(created_by, created_by, TEXT, 0)                                                         \
+    FIELD(created_by_principal, principal, TEXT, 0)                                                \
     FIELD(created_at, created_at_us, TIME, FIELD_ALWAYS)                                           \
     FIELD(updated_at, updated_at_us, TIME, FIELD_ALWAYS)                                           \
     FIELD(deleted_at, deleted_at_us, TIME, 0)
@@ -71,6 +72,7 @@
     FIELD(next_fire_at, next_fire_at_us, TIME, 0)                                                  \
     FIELD(last_fire_at, last_fire_at_us, TIME, 0)                                                  \
     FIELD(error, error, TEXT, 0)                                                                   \
+    FIELD(created_by_principal, principal, TEXT, 0)                                                \
     FIELD(created_at, created_at_us, TIME, FIELD_ALWAYS)                                           \
     FIELD(updated_at, updated_at_us, TIME, FIELD_ALWAYS)
 
@@ -85,6 +87,7 @@
     FIELD(next_generation, next_generation_us, TIME, 0)                                            \
     FIELD(is_active, is_active, BOOL, 0)                                                           \
     FIELD(error, error, TEXT, 0)                                                                   \
+    FIELD(created_by_principal, principal, TEXT, 0)                                                \
     FIELD(created_at, created_at_us, TIME, FIELD_ALWAYS)                                           \
     FIELD(updated_at, updated_at_us, TIME, FIELD_ALWAYS)
 

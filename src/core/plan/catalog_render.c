@@ -3,6 +3,7 @@
  * own, else its category's. Pure, any thread. */
 #include "core/plan/catalog_render.h"
 
+#include "core/plan/catalog_fields.h"
 #include "core/plan/job.h"
 #include "core/render.h"
 #include "core/spec/spec.h"
@@ -32,22 +33,54 @@ static void render_priority(struct buf *out, const char *key, bool given, int64_
         render_number(out, key, given, priority);
 }
 
-void render_category(struct buf *out, const struct category *category)
+/* A stored field by its name. Empty numbers are null; absent texts are what stores put there. */
+static void render_field(struct buf *out, const struct field *field, const void *row)
+{
+    const void *at = (const char *)row + field->offset;
+    const struct str *text = at;
+
+    switch (field->kind) {
+    case FIELD_UUID:
+        render_uuid(out, field->name, at);
+        break;
+    case FIELD_TEXT:
+        render_text(out, field->name, text->data ? *text : str_of(field->otherwise));
+        break;
+    case FIELD_JSON:
+        render_json(out, field->name, text->data ? *text : str_of(field->otherwise));
+        break;
+    case FIELD_WORD:
+        render_word(out, field->name, field->words->word(*(const int *)at));
+        break;
+    case FIELD_BOOL:
+        render_bool(out, field->name, *(const bool *)at);
+        break;
+    case FIELD_TIME:
+        render_time(out, field->name, *(const int64_t *)at);
+        break;
+    case FIELD_PRIORITY:
+        render_priority(out, field->name, true, *(const int64_t *)at);
+        break;
+    default:
+        ASSERT(field->kind == FIELD_INT);
+        render_number(out, field->name,
+                      !(field->flags & FIELD_EMPTY) || *(const int64_t *)at != field->empty,
+                      *(const int64_t *)at);
+    }
+}
+
+/* All stored fields, in the order of their list. */
+static void render_row(struct buf *out, const struct field_table *table, const void *row)
 {
     buf_byte(out, '{');
-    render_uuid(out, "id", &category->id);
-    render_text(out, "namespace", category->namespace_name);
-    render_text(out, "name", category->name);
-    render_text(out, "description", category->description);
-    render_priority(out, "default_priority", true, category->default_priority);
-    render_int(out, "default_timeout", category->default_timeout_s);
-    render_int(out, "default_max_retries", category->default_max_retries);
-    render_json(out, "configuration",
-           category->configuration.data ? category->configuration : STR("{}"));
-    render_bool(out, "is_active", category->is_active);
-    render_time(out, "created_at", category->created_at_us);
-    render_time(out, "updated_at", category->updated_at_us);
+    for (uint32_t i = 0; i < table->count; i++)
+        render_field(out, &table->fields[i], row);
     buf_byte(out, '}');
+}
+
+void render_category(struct buf *out, const struct category *category)
+{
+    render_row(out, &category_table, category);
 }
 
 /* ---- jobs ---- */
@@ -139,6 +172,7 @@ void render_job(struct buf *out, const struct job *job, const struct job_extra *
     render_text(out, "callback_url", job->callback_url);
     render_bool(out, "is_active", job->is_active);
     render_text(out, "created_by", job->created_by);
+    render_text(out, "created_by_principal", job->principal);
     render_time(out, "created_at", job->created_at_us);
     render_time(out, "updated_at", job->updated_at_us);
     render_time(out, "deleted_at", job->deleted_at_us);
@@ -153,50 +187,12 @@ void render_job(struct buf *out, const struct job *job, const struct job_extra *
 
 void render_schedule(struct buf *out, const struct schedule *schedule)
 {
-    buf_byte(out, '{');
-    render_uuid(out, "id", &schedule->id);
-    render_text(out, "namespace", schedule->namespace_name);
-    render_uuid(out, "job_id", &schedule->job_id);
-    render_word(out, "schedule_type", schedule_type_word(schedule->type));
-    render_text(out, "cron_expression", schedule->cron_expression);
-    render_number(out, "interval_seconds", schedule->interval_s != 0, schedule->interval_s);
-    render_time(out, "scheduled_at", schedule->scheduled_at_us);
-    render_text(out, "timezone", schedule->timezone.data ? schedule->timezone : STR("UTC"));
-    render_time(out, "starts_at", schedule->starts_at_us);
-    render_time(out, "ends_at", schedule->ends_at_us);
-    render_bool(out, "is_active", schedule->is_active);
-    render_word(out, "misfire", misfire_word(schedule->misfire));
-    render_int(out, "misfire_grace_ms", schedule->misfire_grace_ms);
-    render_int(out, "misfire_cap", schedule->misfire_cap);
-    render_word(out, "overlap", overlap_word(schedule->overlap));
-    render_word(out, "dst", dst_policy_word(schedule->dst));
-    render_int(out, "jitter_ms", schedule->jitter_ms);
-    render_text(out, "callback_url", schedule->callback_url);
-    render_time(out, "next_fire_at", schedule->next_fire_at_us);
-    render_time(out, "last_fire_at", schedule->last_fire_at_us);
-    render_text(out, "error", schedule->error);
-    render_time(out, "created_at", schedule->created_at_us);
-    render_time(out, "updated_at", schedule->updated_at_us);
-    buf_byte(out, '}');
+    render_row(out, &schedule_table, schedule);
 }
 
 void render_recurring(struct buf *out, const struct recurring *recurring)
 {
-    buf_byte(out, '{');
-    render_uuid(out, "id", &recurring->id);
-    render_text(out, "namespace", recurring->namespace_name);
-    render_text(out, "name", recurring->name);
-    render_word(out, "pattern_type", recurrence_type_word(recurring->type));
-    render_json(out, "pattern_config",
-           recurring->pattern_config.data ? recurring->pattern_config : STR("{}"));
-    render_uuid(out, "template_job_id", &recurring->template_job_id);
-    render_time(out, "last_generated", recurring->last_generated_us);
-    render_time(out, "next_generation", recurring->next_generation_us);
-    render_bool(out, "is_active", recurring->is_active);
-    render_text(out, "error", recurring->error);
-    render_time(out, "created_at", recurring->created_at_us);
-    render_time(out, "updated_at", recurring->updated_at_us);
-    buf_byte(out, '}');
+    render_row(out, &recurring_table, recurring);
 }
 
 void render_job_dependency(struct buf *out, const struct job_dependency *dependency)

@@ -4,11 +4,6 @@
 #include "base/json.h"
 #include "core/bounds.h"
 
-static int no_memory(struct err *err)
-{
-    return err_set(err, ERR_MEMORY, "there is not enough memory; try again");
-}
-
 /* Its metadata with forked_from in front; that of a fork names its own original only. */
 static struct str write_metadata(const struct task *task, struct arena *arena)
 {
@@ -56,7 +51,7 @@ static int copy_dependencies(const struct task_dependency *dependencies, uint32_
 {
     input->depends_on = arena_alloc_array(arena, count + 1, sizeof *input->depends_on);
     if (!input->depends_on)
-        return no_memory(err);
+        return err_no_memory(err);
     for (uint32_t i = 0; i < count; i++)
         input->depends_on[i] = (struct input_dependency){.task_id = dependencies[i].task_id,
                                                          .kind = dependencies[i].kind};
@@ -96,7 +91,7 @@ int fork_input(const struct task *task, const struct task_dependency *dependenci
     input->checkpoint = checkpoint;
     input->about.metadata = write_metadata(task, arena);
     if (!input->about.metadata.data)
-        return no_memory(err);
+        return err_no_memory(err);
     TRY(copy_dependencies(dependencies, dependencies_count, arena, input, err));
     take_wishes(wish, input);
     return spec_finish(input, NULL, arena, err);

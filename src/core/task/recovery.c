@@ -1,7 +1,9 @@
 #include "core/task/recovery.h"
 
 #include "base/clock.h"
+#include "base/enum_words.h"
 #include "base/err.h"
+#include "core/queue_name.h"
 #include "core/render.h"
 
 #define FIRST_DELAY_MS 5000
@@ -36,43 +38,8 @@ static const struct {
     [RECOVERY_REFUSED] = {"refused", "the validator of its type refused it"},
 };
 
-static bool word_index(struct str word, const char *const *words, int count, int *index)
-{
-    for (*index = 0; *index < count; ++*index)
-        if (str_is(word, words[*index]))
-            return true;
-    return false;
-}
-
-const char *recovery_method_word(enum recovery_method method)
-{
-    return method_words[method];
-}
-
-bool recovery_method_parse(struct str word, enum recovery_method *method)
-{
-    int index;
-
-    if (!word_index(word, method_words, RECOVERY_METHOD_COUNT, &index))
-        return false;
-    *method = (enum recovery_method)index;
-    return true;
-}
-
-const char *recovery_status_word(enum recovery_status status)
-{
-    return status_words[status];
-}
-
-bool recovery_status_parse(struct str word, enum recovery_status *status)
-{
-    int index;
-
-    if (!word_index(word, status_words, RECOVERY_STATUS_COUNT, &index))
-        return false;
-    *status = (enum recovery_status)index;
-    return true;
-}
+ENUM_WORDS(recovery_method, method_words);
+ENUM_WORDS(recovery_status, status_words);
 
 const char *recovery_reason_word(enum recovery_reason reason)
 {
@@ -201,7 +168,7 @@ void recovery_render_candidate(struct buf *out, const struct recovery_candidate 
     render_text(out, "state", task->state);
     render_text(out, "type", task->spec.type);
     render_text(out, "name", task->spec.name);
-    render_text(out, "queue", task->spec.queue);
+    render_text(out, "queue", queue_name_plain(task->spec.queue));
     render_text(out, "user_id", task->spec.user_id);
     render_text(out, "external_id", task->spec.external_id);
     render_text(out, "worker_id", task->lease.worker_id);

@@ -2,6 +2,7 @@
 #include "core/task/replay.h"
 
 #include "base/json.h"
+#include "core/queue_name.h"
 #include "core/render.h"
 #include "core/task/task_fields.h"
 
@@ -184,7 +185,7 @@ void replay_render(struct buf *out, const struct replay *replay, const struct ta
         struct str text;
     } texts[] = {{"type", task->spec.type},
                  {"name", task->spec.name},
-                 {"queue", task->spec.queue},
+                 {"queue", queue_name_plain(task->spec.queue)},
                  {"status", str_of(status_word(replay->status))},
                  {"previous_status", replay->previous_status == STATUS_NONE
                                          ? STR_NONE : str_of(status_word(replay->previous_status))},

@@ -1,6 +1,7 @@
 /* The words of report.h, each in one table. Pure; any thread. */
 #include "core/task/report.h"
 
+#include "base/enum_words.h"
 #include "core/bounds.h"
 
 #include <stddef.h>
@@ -25,21 +26,7 @@ static const struct {
     {"CRITICAL", SEVERITY_FATAL},
 };
 
-const char *report_op_word(enum report_op op)
-{
-    return op_words[op];
-}
-
-bool report_op_parse(struct str word, enum report_op *op)
-{
-    for (int i = 0; i < REPORT_OP_COUNT; i++) {
-        if (!str_is(word, op_words[i]))
-            continue;
-        *op = (enum report_op)i;
-        return true;
-    }
-    return false;
-}
+ENUM_WORDS(report_op, op_words);
 
 const char *severity_word(enum log_severity severity)
 {

@@ -1,23 +1,10 @@
 #include "core/task/retry.h"
 
+#include "base/enum_words.h"
 static const char *const words[RETRY_POLICY_COUNT] = {"polynomial", "exponential", "linear",
                                                       "fixed"};
 
-const char *retry_policy_word(enum retry_policy policy)
-{
-    return words[policy];
-}
-
-bool retry_policy_parse(struct str word, enum retry_policy *policy)
-{
-    for (int i = 0; i < RETRY_POLICY_COUNT; i++) {
-        if (!str_is(word, words[i]))
-            continue;
-        *policy = (enum retry_policy)i;
-        return true;
-    }
-    return false;
-}
+ENUM_WORDS(retry_policy, words);
 
 static int64_t factor(enum retry_policy policy, int64_t failures)
 {

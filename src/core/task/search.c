@@ -2,6 +2,7 @@
 #include "core/task/search.h"
 
 #include "base/uuid7.h"
+#include "core/queue_name.h"
 #include "core/task/task.h"
 
 static bool is_blank(char c)
@@ -72,11 +73,11 @@ static bool word_fits(struct str word, const struct task *task)
     char id[UUID_TEXT_BYTES];
 
     uuid_format(&task->id, id);
-    return occurs(word, spec->name) || occurs(word, spec->type) || occurs(word, spec->queue) ||
-           occurs(word, spec->tags) || occurs(word, spec->user_id) ||
-           occurs(word, spec->external_id) || occurs(word, spec->context_key) ||
-           occurs(word, spec->correlation_id) || occurs(word, spec->workflow_id) ||
-           occurs(word, str_of(id));
+    return occurs(word, spec->name) || occurs(word, spec->type) ||
+           occurs(word, queue_name_plain(spec->queue)) || occurs(word, spec->tags) ||
+           occurs(word, spec->user_id) || occurs(word, spec->external_id) ||
+           occurs(word, spec->context_key) || occurs(word, spec->correlation_id) ||
+           occurs(word, spec->workflow_id) || occurs(word, str_of(id));
 }
 
 bool search_fits(const struct search *search, const struct task *task)

@@ -1,5 +1,6 @@
 #include "core/task/status.h"
 
+#include "base/enum_words.h"
 #define BIT(status) (1u << (status))
 #define WAITING (BIT(STATUS_PENDING) | BIT(STATUS_DELAYED) | BIT(STATUS_BLOCKED))
 #define HELD (BIT(STATUS_CLAIMED) | BIT(STATUS_RUNNING))
@@ -82,21 +83,7 @@ bool status_allows(enum status from, enum status to, enum move move)
 
 static const char *const dependency_words[DEPENDENCY_COUNT] = {"success", "completion", "failure"};
 
-const char *dependency_word(enum dependency kind)
-{
-    return dependency_words[kind];
-}
-
-bool dependency_parse(struct str word, enum dependency *kind)
-{
-    for (int i = 0; i < DEPENDENCY_COUNT; i++) {
-        if (!str_is(word, dependency_words[i]))
-            continue;
-        *kind = (enum dependency)i;
-        return true;
-    }
-    return false;
-}
+ENUM_WORDS(dependency, dependency_words);
 
 bool dependency_met(enum dependency kind, enum status ended)
 {

@@ -223,7 +223,16 @@ struct task_dependency {
     enum status status;     /* of the parent; STATUS_NONE = not looked at, or it was removed */
 };
 
-enum actor { ACTOR_API, ACTOR_WORKER, ACTOR_SCHEDULER, ACTOR_RECOVERY, ACTOR_LEADER, ACTOR_USER };
+enum actor {
+    ACTOR_API,
+    ACTOR_WORKER,
+    ACTOR_SCHEDULER,
+    ACTOR_RECOVERY,
+    ACTOR_LEADER,
+    ACTOR_USER,
+    ACTOR_ACCESS /* rights that were taken away; stored as of LEADER with EVENT_BY_ACCESS */
+};
+#define EVENT_BY_ACCESS "access"
 const char *actor_word(enum actor actor);
 
 struct task_event {
@@ -234,6 +243,7 @@ struct task_event {
     struct str state;
     struct str detail; /* JSON or absent */
     enum actor actor;
+    struct str principal; /* who asked (struct principal.key, or "local"); absent = no client did */
     int64_t created_at_us;
 };
 

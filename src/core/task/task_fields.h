@@ -1,6 +1,6 @@
 /* Every field of a task, one row each. From this list come the columns of both stores and of
  * copies, the plain members of requests, the JSON that shows a task, the library's spec and the
- * flags of `perdura enqueue`; ARCHITECTURE.md ("Adding a field") says how to add one. Pure data;
+ * flags of `perdura enqueue`; CONTRIBUTING.md ("Adding a field") says how to add one. Pure data;
  * any thread. */
 #ifndef CORE_TASK_TASK_FIELDS_H
 #define CORE_TASK_TASK_FIELDS_H
@@ -28,6 +28,7 @@
  *   SHOW_CONTENT SHOW_JSON for those who may see payloads; SHOW_CONTENT_TEXT: a text for them
  *   SHOW_DATA    the same, where it was loaded
  *   SHOW_RUN_AT  the time asked for, or else the one the task got by a delay
+ *   SHOW_QUEUE   a full name of a queue, as the plain one (core/queue_name.h)
  *   SHOW_TRACE   a claim shows the context of the attempt instead
  *
  * Plain fields are set by ASK_TEXT, ASK_COUNT or ASK_MS (arguments: name, path in struct
@@ -42,7 +43,7 @@
     ELSEWHERE(type, spec.type, TEXT, 0, 0, no, SHOW, ASK_NOT)                                      \
     SPEC(name, spec.name, TEXT, 0, 0, no, SHOW,                                                    \
          ASK_TEXT(name, spec.name, BOUND_NAME_BYTES, "name", "TEXT", "a name for people"))         \
-    ELSEWHERE(queue, spec.queue, TEXT, 0, 0, no, SHOW, ASK_NOT)                                    \
+    ELSEWHERE(queue, spec.queue, TEXT, 0, 0, no, SHOW_QUEUE, ASK_NOT)                              \
     STATE(status, status, WORD, FIELD_ALWAYS, STATUS_NONE, status, SHOW, ASK_NOT)                  \
     STATE(previous_status, previous_status, WORD, FIELD_EMPTY, STATUS_NONE, status, SHOW,          \
           ASK_NOT)                                                                                 \
@@ -94,8 +95,7 @@
     PARKED(parked, parked, BOOL, FIELD_EMPTY, 0, no, SHOW_NOT, ASK_NOT)                            \
     SPEC(idempotency_key, spec.idempotency_key, TEXT, 0, 0, no, SHOW,                              \
          ASK_TEXT(idempotency_key, spec.idempotency_key, BOUND_KEY_BYTES, "key", "KEY",            \
-                  "idempotency key: a second task of this type with this key is not made, you "    \
-                  "get the first"))                                                                \
+                  "idempotency key: if a task of this type has it, you get that one"))             \
     OPTION(input_hash, spec.input_hash, TEXT, 0, 0, no, SHOW, ASK_NOT)                             \
     OPTION(unique_until, spec.unique_until, WORD, FIELD_EMPTY, UNIQUE_FOREVER, unique_until, SHOW, \
            ASK_NOT)                                                                                \
@@ -112,7 +112,7 @@
                    "max-retries", "retries after the first attempt"))                              \
     OPTION(max_crashes, spec.max_crashes, INT, FIELD_EMPTY, TASK_DEFAULT_MAX_CRASHES, no, SHOW,    \
            ASK_COUNT(max_crashes, spec.max_crashes, 0, BOUND_RETRIES, "max-crashes",               \
-                     "the task is given up when this many workers were lost with it"))             \
+                     "the task becomes a dead letter after taking down this many workers"))        \
     OPTION(max_continuations, spec.max_continuations, INT, FIELD_EMPTY,                            \
            TASK_DEFAULT_MAX_CONTINUATIONS, no, SHOW,                                               \
            ASK_COUNT(max_continuations, spec.max_continuations, 0, BOUND_RETRIES,                  \

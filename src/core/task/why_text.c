@@ -2,6 +2,8 @@
  * one function that writes both from the same facts, so they cannot disagree. Pure. */
 #include "core/task/why.h"
 
+#include "core/queue_name.h"
+
 #include "base/clock.h"
 #include "base/json.h"
 #include "core/render.h"
@@ -411,9 +413,9 @@ static void tell_delay(struct pen *pen)
 static void tell_queue_pause(struct pen *pen)
 {
     buf_format(&pen->text, "The queue '" STR_FMT "' has been paused since ",
-               STR_ARG(pen->task->spec.queue));
+               STR_ARG(queue_name_plain(pen->task->spec.queue)));
     say_time(&pen->text, pen->facts->queue_paused_at_us, pen->facts->now_us);
-    note_text(pen, "queue", pen->task->spec.queue);
+    note_text(pen, "queue", queue_name_plain(pen->task->spec.queue));
     note_time(pen, "since", pen->facts->queue_paused_at_us);
 }
 
@@ -445,7 +447,7 @@ static void tell_no_worker(struct pen *pen)
         buf_text(&pen->text, "No worker is running");
     else if (facts->workers.of_queue == 0)
         buf_format(&pen->text, "No worker serves the queue '" STR_FMT "' (%u worker%s "
-                   "other queues)", STR_ARG(spec->queue), facts->workers.live,
+                   "other queues)", STR_ARG(queue_name_plain(spec->queue)), facts->workers.live,
                    facts->workers.live == 1 ? " serves" : "s serve");
     else if (facts->workers.of_type > 0)
         tell_other_categories(pen);
@@ -453,9 +455,10 @@ static void tell_no_worker(struct pen *pen)
         buf_format(&pen->text,
                    "No worker of the queue '" STR_FMT "' has a handler for the type '" STR_FMT
                    "' (%u worker%s the queue)",
-                   STR_ARG(spec->queue), STR_ARG(spec->type), facts->workers.of_queue,
+                   STR_ARG(queue_name_plain(spec->queue)), STR_ARG(spec->type),
+                   facts->workers.of_queue,
                    facts->workers.of_queue == 1 ? " serves" : "s serve");
-    note_text(pen, "queue", spec->queue);
+    note_text(pen, "queue", queue_name_plain(spec->queue));
     note_text(pen, "type", spec->type);
     note_int(pen, "workers", facts->workers.live);
     note_int(pen, "workers_of_queue", facts->workers.of_queue);
@@ -472,11 +475,11 @@ static const struct why_limit *say_limit(struct pen *pen, enum why_reason concur
     if (!of_queue)
         buf_format(&pen->text, "The %s '" STR_FMT "' of the queue '" STR_FMT "' ",
                    of_type ? "type" : "key", STR_ARG(of_type ? spec->type : spec->limit_key),
-                   STR_ARG(spec->queue));
+                   STR_ARG(queue_name_plain(spec->queue)));
     else
-        buf_format(&pen->text, "The queue '" STR_FMT "' ", STR_ARG(spec->queue));
+        buf_format(&pen->text, "The queue '" STR_FMT "' ", STR_ARG(queue_name_plain(spec->queue)));
     buf_text(&pen->text, reason == concurrency ? "is at its limit: " : "is at its rate limit: ");
-    note_text(pen, "queue", spec->queue);
+    note_text(pen, "queue", queue_name_plain(spec->queue));
     if (!of_queue)
         note_text(pen, of_type ? "type" : "key", of_type ? spec->type : spec->limit_key);
     return of_queue ? &pen->facts->queue : of_type ? &pen->facts->type : &pen->facts->key;
@@ -608,7 +611,7 @@ int why_tell(const struct why_facts *facts, struct arena *arena, struct why *why
     why->text = arena_str(arena, buf_view(&pen.text));
     why->detail = arena_str(arena, buf_view(&pen.detail));
     if (pen.text.failed || pen.detail.failed || !why->text.data || !why->detail.data)
-        rc = err_set(err, ERR_MEMORY, "there is not enough memory; try again");
+        rc = err_no_memory(err);
     buf_deinit(&pen.text);
     buf_deinit(&pen.detail);
     return rc;

@@ -4,6 +4,7 @@
 #include "engine/access/token_changes.h"
 
 #include "core/bounds.h"
+#include "engine/access/makers.h"
 #include "engine/audit/trail.h"
 #include "engine/batch.h"
 #include "engine/chores.h"
@@ -49,6 +50,7 @@ static int change(struct batch *batch, struct token_row *token, struct err *err)
     TRY(verbs_of(batch)->generation_next(batch->store, &token->generation, err));
     TRY(verbs_of(batch)->put(batch->store, token, err));
     batch->wrote = batch->news.tokens_changed = true;
+    TRY(makers_put(batch->engine, token, 1, err)); /* what is claimed in this batch asks them */
     TRY_MEMORY(BATCH_GROW(batch, batch->news.tokens));
     TRY_MEMORY(token_copy(token, &batch->arena,
                           &batch->news.tokens.items[batch->news.tokens.count]));
@@ -133,18 +135,42 @@ static int create(struct batch *batch, struct access_request *request)
 
 /* ---- changing one ---- */
 
+static int end_token(struct batch *batch, struct token_row *token, struct err *err)
+{
+    if (token->revoked_at_us)
+        return 0;
+    token->revoked_at_us = batch->wall_us;
+    token->former_hash = STR_NONE;
+    token->former_until_us = 0;
+    return change(batch, token, err);
+}
+
 static int revoke(struct batch *batch, struct access_request *request)
 {
     struct token_row *token;
 
     TRY(find(batch, request, &token));
     request->token = *token;
-    if (token->revoked_at_us)
+    return end_token(batch, &request->token, &request->base.err);
+}
+
+int tokens_end_of(struct batch *batch, const struct request *request, struct str namespace_name,
+                  struct err *err)
+{
+    struct token_row *tokens;
+    uint32_t count;
+
+    if (!verbs_of(batch))
         return 0;
-    request->token.revoked_at_us = batch->wall_us;
-    request->token.former_hash = STR_NONE;
-    request->token.former_until_us = 0;
-    return change(batch, &request->token, &request->base.err);
+    TRY(verbs_of(batch)->changed(batch->store, 0, &batch->arena, &tokens, &count, err));
+    for (uint32_t i = 0; i < count; i++) {
+        if (!str_eq(tokens[i].namespace_name, namespace_name) || tokens[i].revoked_at_us)
+            continue;
+        TRY(end_token(batch, &tokens[i], err));
+        TRY(trail_note_in(batch, request, namespace_name, "token.revoke", "token", tokens[i].id,
+                          STR_NONE, err));
+    }
+    return 0;
 }
 
 /* The new text is worth what the old one was: it is for callers that could make such a token. */
@@ -214,7 +240,8 @@ static int follow(struct batch *batch, struct access_request *request)
 
     TRY(verbs_of(batch)->changed(batch->store, 0, request->base.arena, &request->tokens,
                                  &request->count, &request->base.err));
-    engine->tokens = (struct tokens_told){.tell = request->tell, .ctx = request->tell_ctx};
+    engine->tokens.tell = request->tell;
+    engine->tokens.ctx = request->tell_ctx;
     if (request->count)
         engine->tokens.generation = request->tokens[request->count - 1].generation;
     chore_soon(engine, CHORE_ACCESS, batch->now_us);
@@ -234,8 +261,9 @@ static int note(struct batch *batch, struct access_request *request)
         return 0;
     if (request->op == ACCESS_CREATE)
         change = store_difference(&token_table, NULL, &request->token, &batch->arena);
-    return trail_note(batch, &request->base, actions[request->op], "token", request->token.id,
-                      change, &request->base.err);
+    return trail_note_in(batch, &request->base, request->token.namespace_name,
+                         actions[request->op], "token", request->token.id, change,
+                         &request->base.err);
 }
 
 int access_apply(struct batch *batch, struct request *base)
@@ -260,7 +288,7 @@ int access_look(struct batch *batch, int64_t *next_us, struct err *err)
     uint32_t count;
 
     *next_us = INT64_MAX;
-    if (!batch->store->shared || !engine->tokens.tell)
+    if (!batch->store->shared)
         return 0;
     *next_us = batch->now_us + LOOK_US;
     TRY(verbs_of(batch)->generation(batch->store, &generation, err));
@@ -268,6 +296,7 @@ int access_look(struct batch *batch, int64_t *next_us, struct err *err)
         return 0;
     TRY(verbs_of(batch)->changed(batch->store, engine->tokens.generation, &batch->arena, &tokens,
                                  &count, err));
+    TRY(makers_put(engine, tokens, count, err));
     for (uint32_t i = 0; i < count; i++) {
         TRY_MEMORY(BATCH_GROW(batch, batch->news.tokens));
         batch->news.tokens.items[batch->news.tokens.count++] = tokens[i];

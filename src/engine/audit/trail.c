@@ -9,8 +9,8 @@
 #include "engine/engine_state.h"
 #include "store/audit_store.h"
 
-#define SIGNED_FACT "audit_signed" /* the number of the newest entry that a record names */
 #define PRUNE_ROWS 500
+#define LOOK_ROWS 500
 
 static const struct audit_verbs *verbs_of(const struct batch *batch)
 {
@@ -29,19 +29,27 @@ static int add(struct batch *batch, const struct audit_entry *entry, struct err 
     return 0;
 }
 
-int trail_note(struct batch *batch, const struct request *request, const char *action,
-               const char *object_kind, struct str object_id, struct str change, struct err *err)
+int trail_note_in(struct batch *batch, const struct request *request, struct str namespace_name,
+                  const char *action, const char *object_kind, struct str object_id,
+                  struct str change, struct err *err)
 {
-    struct audit_entry entry = {.action = str_of(action),
+    struct audit_entry entry = {.namespace_name = arena_str(&batch->arena, namespace_name),
+                                .action = str_of(action),
                                 .object_kind = str_of(object_kind),
                                 .object_id = arena_str(&batch->arena, object_id),
                                 .change = change,
                                 .outcome = STR(AUDIT_DONE)};
 
-    if (!request->caller)
+    if (!request->caller || request->caller->is_program)
         return 0;
     audit_by(&entry, request->caller, &batch->arena);
     return add(batch, &entry, err);
+}
+
+int trail_note(struct batch *batch, const struct request *request, const char *action,
+               const char *object_kind, struct str object_id, struct str change, struct err *err)
+{
+    return trail_note_in(batch, request, STR_NONE, action, object_kind, object_id, change, err);
 }
 
 int trail_note_id(struct batch *batch, const struct request *request, const char *action,
@@ -52,6 +60,19 @@ int trail_note_id(struct batch *batch, const struct request *request, const char
 
     uuid_format(id, text);
     return trail_note(batch, request, action, object_kind, str_of(text), change, err);
+}
+
+int trail_note_configured(struct batch *batch, const char *action, const char *object_kind,
+                          struct str object_id, struct err *err)
+{
+    const struct audit_entry entry = {.namespace_name = STR("*"),
+                                      .principal = STR("configuration"),
+                                      .action = str_of(action),
+                                      .object_kind = str_of(object_kind),
+                                      .object_id = arena_str(&batch->arena, object_id),
+                                      .outcome = STR(AUDIT_DONE)};
+
+    return add(batch, &entry, err);
 }
 
 int trail_apply(struct batch *batch, struct request *base)
@@ -141,6 +162,7 @@ int trail_write(struct batch *batch, struct err *err)
         TRY(chain(batch, &batch->audit.entries.items[i], &head, &text, err));
     TRY_MEMORY(!batch->arena.failed);
     batch->audit.head = head;
+    TRY_MEMORY(log_written_add(batch->store, &head) == 0);
     log_heads_note(batch);
     FAULT_POINT("audit.insert");
     return verbs_of(batch)->insert(batch->store, batch->audit.entries.items,
@@ -153,64 +175,24 @@ void trail_committed(struct engine *engine, const struct batch *batch)
         engine->heads.trail.head = batch->audit.head;
 }
 
-/* ---- records ---- */
+/* ---- what the key has noted ---- */
 
-static int read_signed(struct batch *batch, int64_t *seq, struct err *err)
-{
-    struct str text;
-
-    *seq = 0;
-    TRY(batch->store->verbs->info_get(batch->store, SIGNED_FACT, &batch->arena, &text, err));
-    if (text.data)
-        str_to_int64(text, seq);
-    return 0;
-}
-
-int trail_unsigned(struct batch *batch, struct log_part *head, bool *any, struct err *err)
-{
-    struct audit_entry *entry;
-    struct log_note note;
-    int64_t signed_seq;
-
-    *any = false;
-    if (!verbs_of(batch))
-        return 0;
-    TRY(verbs_of(batch)->last(batch->store, false, &batch->arena, &entry, err));
-    if (!entry)
-        return 0;
-    TRY(read_signed(batch, &signed_seq, err));
-    if (entry->seq == signed_seq)
-        return 0;
-    *head = (struct log_part){.refused = !is_proven(batch, entry, &note)};
-    head->head = note.part.head;
-    *any = true;
-    if (head->refused)
-        batch->store->log_doubt =
-            (struct log_doubt){"the newest entry of the audit trail was not signed", audit_chain};
-    return 0;
-}
-
-int trail_signed(struct batch *batch, const struct log_part *head, struct err *err)
-{
-    char text[24];
-
-    snprintf(text, sizeof text, "%lld", (long long)head->head.seq);
-    return batch->store->verbs->info_put(batch->store, SIGNED_FACT, str_of(text), err);
-}
-
-/* ---- retention ---- */
-
-struct cut_found {
+struct trail_notes {
     struct log_mac *mac;
-    struct log_head head; /* seq 0 = nothing was removed yet, or the note of it is not the key's */
+    struct log_head cut;   /* the rest begins behind it; seq 0 = nothing was removed yet */
+    struct log_head named; /* a record names the entries up to here; seq 0 = none does */
 };
 
-static void on_cut(void *ctx, const struct log_note *note)
+static void on_note(void *ctx, const struct log_note *note)
 {
-    struct cut_found *cut = ctx;
+    struct trail_notes *notes = ctx;
 
-    if (str_is(note->closed, LOG_NOTE_CUT) && (!cut->mac || logmac_good(cut->mac, note)))
-        cut->head = note->part.head;
+    if (notes->mac && !logmac_good(notes->mac, note))
+        return;
+    if (str_is(note->closed, LOG_NOTE_CUT))
+        notes->cut = note->part.head;
+    if (str_is(note->closed, LOG_NOTE_NAMED))
+        notes->named = note->part.head;
 }
 
 static void on_line(void *ctx, const struct log_line *line, struct str chain_hash)
@@ -220,54 +202,178 @@ static void on_line(void *ctx, const struct log_line *line, struct str chain_has
     (void)chain_hash;
 }
 
-/* Where an earlier removal left the chain. */
-static int find_cut(struct batch *batch, struct log_head *head, struct err *err)
+/* mac NULL: as they are found. */
+static int find_notes(struct batch *batch, struct log_mac *mac, struct trail_notes *notes,
+                      struct err *err)
 {
     const struct log_range range = {.execution_id = audit_chain};
-    struct cut_found cut = {.mac = batch->store->log_mac,
-                            .head = {.execution_id = audit_chain}};
-    const struct log_walk walk = {.note = on_cut, .line = on_line, .ctx = &cut};
+    const struct log_walk walk = {.note = on_note, .line = on_line, .ctx = notes};
 
-    TRY(batch->store->verbs->logs->chains_read(batch->store, &range, 1, 1, &walk, err));
-    *head = cut.head;
-    return 0;
+    *notes = (struct trail_notes){.mac = mac,
+                                  .cut = {.execution_id = audit_chain},
+                                  .named = {.execution_id = audit_chain}};
+    return batch->store->verbs->logs->chains_read(batch->store, &range, 1, 1, &walk, err);
 }
 
-/* Entries are removed only as far as they prove to be what was written: each continues the one
- * before, and the last one carries the key's code, which covers when it was made. */
-static int check_run(struct batch *batch, const struct audit_entry *entries, uint32_t count,
-                     bool *fits, struct err *err)
-{
-    BUF_AUTO struct buf text = BUF_INIT(64 * 1024);
-    struct log_head head;
-    struct log_line line;
-    struct log_note note;
-
-    TRY(find_cut(batch, &head, err));
-    *fits = is_proven(batch, &entries[count - 1], &note);
-    for (uint32_t i = 0; *fits && i < count; i++)
-        *fits = entries[i].seq == head.seq + 1 && audit_line(&entries[i], &text, &line) == 0 &&
-                logchain_step(&head, &line) == 0 &&
-                str_eq(hex_of(head.hash, &batch->arena), entries[i].chain_hash);
-    return 0;
-}
-
-/* The rest begins behind it. */
-static int note_cut(struct batch *batch, const struct audit_entry *entry, struct err *err)
+/* In place of all notes of the trail. */
+static int put_notes(struct batch *batch, const struct log_head *cut, const struct log_head *named,
+                     struct err *err)
 {
     const struct log_verbs *logs = batch->store->verbs->logs;
-    struct log_note note = {.closed = STR(LOG_NOTE_CUT)};
+    const struct log_note all = {.part.head = {.execution_id = audit_chain, .seq = INT64_MAX}};
+    struct log_note notes[2];
+    uint32_t count = 0;
 
-    logchain_resume(&note.part.head, &audit_chain, entry->seq, entry->chain_hash);
-    TRY(logs->heads_forget(batch->store, &note, 1, err));
-    return logs->heads_put(batch->store, &note, 1, err);
+    if (cut->seq > 0)
+        notes[count++] = (struct log_note){.part.head = *cut, .closed = STR(LOG_NOTE_CUT)};
+    if (named->seq > 0)
+        notes[count++] = (struct log_note){.part.head = *named, .closed = STR(LOG_NOTE_NAMED)};
+    TRY(logs->heads_forget(batch->store, &all, 1, err));
+    return logs->heads_put(batch->store, notes, count, err);
 }
 
+/* Do the entries continue the chain? The head then stands at the last one. */
+static int follow(struct batch *batch, const struct audit_entry *entries, uint32_t count,
+                  struct log_head *head, bool *fits, struct err *err)
+{
+    BUF_AUTO struct buf text = BUF_INIT(64 * 1024);
+    struct log_line line;
+
+    for (uint32_t i = 0; *fits && i < count; i++)
+        *fits = entries[i].seq == head->seq + 1 && audit_line(&entries[i], &text, &line) == 0 &&
+                logchain_step(head, &line) == 0 &&
+                str_eq(hex_of(head->hash, &batch->arena), entries[i].chain_hash);
+    TRY_MEMORY(!batch->arena.failed);
+    return 0;
+}
+
+/* The chain up to `end`, computed again. */
+static int follow_to(struct batch *batch, const struct log_head *end, struct log_head *head,
+                     bool *fits, struct err *err)
+{
+    struct audit_entry *entries;
+    uint32_t count = LOOK_ROWS;
+
+    while (*fits && count == LOOK_ROWS && head->seq < end->seq) {
+        TRY(verbs_of(batch)->behind(batch->store, head->seq, LOOK_ROWS, &batch->arena, &entries,
+                                    &count, err));
+        while (count > 0 && entries[count - 1].seq > end->seq)
+            count--;
+        TRY(follow(batch, entries, count, head, fits, err));
+    }
+    *fits &= same_head(head, end);
+    return 0;
+}
+
+/* ---- records ---- */
+
+/* Another key signs the trail as it is found. */
+int trail_adopt(struct batch *batch, struct log_part *part, bool *any, struct err *err)
+{
+    struct trail_notes notes;
+    struct audit_entry *entry;
+    struct log_note note;
+
+    *any = false;
+    if (!verbs_of(batch))
+        return 0;
+    TRY(verbs_of(batch)->last(batch->store, true, &batch->arena, &entry, err));
+    if (!entry)
+        return 0;
+    TRY(find_notes(batch, NULL, &notes, err));
+    audit_note(entry, &note);
+    TRY_MEMORY(log_note_seal(batch->store, &note) == 0);
+    TRY(verbs_of(batch)->prove(batch->store, entry->seq, str_of(note.mac), err));
+    *part = (struct log_part){.head = note.part.head};
+    *any = true;
+    return put_notes(batch, &notes.cut, &part->head, err);
+}
+
+/* All entries that no record names, computed again up to the newest one: the record says which
+ * entry they follow. */
+int trail_unsigned(struct batch *batch, struct log_part *part, bool *any, struct err *err)
+{
+    struct trail_notes notes;
+    struct log_head before, head;
+    struct audit_entry *entry;
+    struct log_note note;
+    bool fits;
+
+    *any = false;
+    if (!verbs_of(batch))
+        return 0;
+    TRY(verbs_of(batch)->last(batch->store, false, &batch->arena, &entry, err));
+    if (!entry)
+        return 0;
+    TRY(log_heads_ready(batch, err));
+    TRY(find_notes(batch, batch->store->log_mac, &notes, err));
+    fits = is_proven(batch, entry, &note);
+    if (same_head(&notes.named, &note.part.head))
+        return 0;
+    before = head = notes.named.seq > 0 ? notes.named : notes.cut;
+    TRY(follow_to(batch, &note.part.head, &head, &fits, err));
+    *part = fits ? log_part_after(&before, &head)
+                 : (struct log_part){.refused = true, .head = note.part.head};
+    *any = true;
+    if (part->refused)
+        batch->store->log_doubt =
+            (struct log_doubt){"entries of the audit trail were not signed", audit_chain};
+    return 0;
+}
+
+int trail_signed(struct batch *batch, const struct log_part *part, struct err *err)
+{
+    struct trail_notes notes;
+
+    TRY(find_notes(batch, batch->store->log_mac, &notes, err));
+    return put_notes(batch, &notes.cut, &part->head, err);
+}
+
+/* ---- retention ---- */
+
+/* Entries are removed only as far as they prove to be what was written: each continues the one
+ * before, and the last one carries the key's code, which covers when it was made. What another key
+ * proved is computed up to the entry that ours has named. */
+static int check_run(struct batch *batch, const struct trail_notes *notes,
+                     const struct audit_entry *entries, uint32_t count, struct log_head *end,
+                     bool *fits, struct err *err)
+{
+    struct log_note note;
+    struct log_head head;
+
+    *end = notes->cut;
+    *fits = true;
+    TRY(follow(batch, entries, count, end, fits, err));
+    if (!*fits || is_proven(batch, &entries[count - 1], &note))
+        return 0;
+    head = *end;
+    return follow_to(batch, &notes->named, &head, fits, err);
+}
+
+/* The signed cut says that records name them all: one that names other entries in their place shows
+ * that they were exchanged. */
+static int sign_cut(struct batch *batch, const struct trail_notes *notes,
+                    const struct log_head *end, const struct audit_entry *last, int64_t removed,
+                    int64_t window_ms, struct err *err)
+{
+    struct log_cuts *cuts = &batch->logs.cuts[CUT_RETENTION];
+
+    cuts->window_ms = window_ms;
+    TRY_MEMORY(log_checked_add(batch->store, &audit_chain) == 0 &&
+               log_checked_base(batch->store, end, end->seq) == 0 &&
+               log_cuts_add(cuts, &audit_chain, end->seq, last->chain_hash, removed,
+                            last->at_us) == 0);
+    batch->wrote = true;
+    return put_notes(batch, end, &notes->named, err);
+}
+
+/* The newest entry that a record names stays: the chain continues from it. */
 int trail_prune(struct batch *batch, int64_t before_us, int64_t window_ms, bool *more,
                 struct err *err)
 {
-    struct log_cuts *cuts = &batch->logs.cuts[CUT_RETENTION];
+    struct trail_notes notes;
     struct audit_entry *entries;
+    struct log_head end;
     uint32_t count, old = 0;
     int64_t removed = 0;
     bool fits;
@@ -275,26 +381,23 @@ int trail_prune(struct batch *batch, int64_t before_us, int64_t window_ms, bool 
     *more = false;
     if (!verbs_of(batch))
         return 0;
-    TRY(verbs_of(batch)->first(batch->store, PRUNE_ROWS, &batch->arena, &entries, &count, err));
-    while (old < count && entries[old].at_us < before_us)
-        old++;
-    if (old == count && old > 0)
-        old--; /* the newest one stays: the chain continues from it */
-    if (old == 0)
+    TRY(verbs_of(batch)->behind(batch->store, INT64_MIN, PRUNE_ROWS, &batch->arena, &entries,
+                                &count, err));
+    if (count == 0 || entries[0].at_us >= before_us)
         return 0;
     TRY(log_heads_ready(batch, err));
-    TRY(check_run(batch, entries, old, &fits, err));
+    TRY(find_notes(batch, batch->store->log_mac, &notes, err));
+    while (old < count && entries[old].at_us < before_us && entries[old].seq < notes.named.seq)
+        old++;
+    if (old == 0)
+        return 0;
+    TRY(check_run(batch, &notes, entries, old, &end, &fits, err));
     if (!fits) {
         batch->store->log_doubt =
             (struct log_doubt){"old entries of the audit trail were kept", audit_chain};
         return 0;
     }
-    TRY(verbs_of(batch)->remove(batch->store, entries[old - 1].seq, &removed, err));
-    TRY_MEMORY(log_checked_add(batch->store, &audit_chain) == 0);
-    cuts->window_ms = window_ms;
-    TRY_MEMORY(log_cuts_add(cuts, &audit_chain, entries[old - 1].seq, entries[old - 1].chain_hash,
-                            old, entries[old - 1].at_us) == 0);
-    batch->wrote = true;
+    TRY(verbs_of(batch)->remove(batch->store, end.seq, &removed, err));
     *more = old == PRUNE_ROWS;
-    return note_cut(batch, &entries[old - 1], err);
+    return sign_cut(batch, &notes, &end, &entries[old - 1], old, window_ms, err);
 }

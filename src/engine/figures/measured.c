@@ -5,11 +5,14 @@
  * counted since. Whose turn it is, but for engine_measure. */
 #include "engine/figures/measured.h"
 
+#include "base/hash.h"
 #include "core/task/order.h"
 #include "engine/batch.h"
 #include "engine/engine_state.h"
 #include "engine/inbox.h"
 #include "engine/limits/limits.h"
+#include "engine/namespaces/namespaces.h"
+#include "engine/plans/categories.h"
 #include "engine/stores/routes_int.h"
 #include "store/measure_store.h"
 
@@ -95,13 +98,52 @@ void measured_move(struct batch *batch, const struct task *task, enum move move)
     count_end(&batch->engine->figures.stats, task->status);
 }
 
+/* What stands for no category in a namespace other than `default`. */
+static struct uuid no_category(struct str namespace_name)
+{
+    struct uuid id;
+    uint64_t parts[2] = {hash_bytes64(namespace_name.data, namespace_name.len, 1),
+                         hash_bytes64(namespace_name.data, namespace_name.len, 2)};
+
+    memcpy(id.bytes, parts, sizeof id.bytes);
+    return id;
+}
+
+/* Which namespace what was counted for a category belongs to. */
+static struct str namespace_of_category(struct batch *batch, const struct uuid *id)
+{
+    const struct namespace_state *state;
+    struct category_state *category = NULL;
+    struct err err = {0};
+    uint32_t cursor = 0;
+
+    if (uuid_is_nil(id) || map_count(&batch->engine->limits.namespaces.by_name) <= 1)
+        return STR(TASK_DEFAULT_NAMESPACE);
+    while ((state = map_next(&batch->engine->limits.namespaces.by_name, &cursor)) != NULL) {
+        struct uuid none = no_category(state->row.name);
+
+        if (uuid_eq(&none, id))
+            return state->row.name;
+    }
+    if (categories_get(batch, id, &category, &err) < 0 || !category)
+        return STR(TASK_DEFAULT_NAMESPACE);
+    return category->row.namespace_name;
+}
+
 void measured_execution(struct batch *batch, const struct task *task, enum execution_status status)
 {
+    const struct uuid *category_id = &task->spec.category_id;
+    struct uuid none;
+
+    if (uuid_is_nil(category_id) && !str_is(task->spec.namespace_name, TASK_DEFAULT_NAMESPACE)) {
+        none = no_category(task->spec.namespace_name);
+        category_id = &none;
+    }
     if (status == EXECUTION_CANCELLED)
         return; /* given back or cancelled: neither a success nor a failure */
     note(batch, task, status == EXECUTION_COMPLETED ? MEASURE_COMPLETED : MEASURE_FAILED,
          task->lease.started_at_us ? batch->now_us - task->lease.started_at_us : -1,
-         measures_category(batch->engine->figures.measures, &task->spec.category_id));
+         measures_category(batch->engine->figures.measures, category_id));
 }
 
 static void count_note(struct engine *engine, const struct measure_note *note)
@@ -224,6 +266,8 @@ static int flush(struct batch *batch, struct err *err)
     if (hour_us != hours->hour_us)
         TRY(begin_hour(batch, hour_us, err));
     count = changed_hours(hours, rows);
+    for (uint32_t i = 0; i < count; i++)
+        rows[i].namespace_name = namespace_of_category(batch, &rows[i].category_id);
     batch->measured.hours_written = true;
     batch->wrote |= count > 0;
     return batch->store->verbs->measures->hours_put(batch->store, str_of(engine->node_id), rows,

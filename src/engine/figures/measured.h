@@ -19,7 +19,7 @@ struct measure_note {
     int64_t us;                        /* -1 = took no time that is known */
 };
 
-/* How executions ended, on its way to the store; of the first writer. */
+/* How executions ended, until it is in the store. Only the first writer has it. */
 struct hours_flush {
     atomic_bool dirty;                  /* some ended since */
     int64_t next_us;                    /* not before this */

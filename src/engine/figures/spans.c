@@ -3,6 +3,7 @@
  * configured. Running out of memory here loses spans, not the batch. The queue's thread. */
 #include "engine/figures/spans.h"
 
+#include "core/queue_name.h"
 #include "engine/batch.h"
 #include "engine/engine_state.h"
 
@@ -28,7 +29,7 @@ static struct span *add(struct batch *batch, const struct task *task, enum span_
                           .end_us = batch->now_us,
                           .attempt = task->counts.attempts,
                           .type = task->spec.type,
-                          .queue = task->spec.queue,
+                          .queue = queue_name_plain(task->spec.queue),
                           .correlation_id = task->spec.correlation_id,
                           .tracestate = task->spec.trace.state};
     trace_span_id(&task->id, token, kind, span->id);

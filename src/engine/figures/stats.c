@@ -33,7 +33,8 @@ static bool is_known(struct fleets *fleets, const struct worker_row *row)
     for (uint32_t i = 0; i < fleets->count; i++)
         if (str_eq(fleets->rows[i]->types, row->types) &&
             str_eq(fleets->rows[i]->queues, row->queues) &&
-            str_eq(fleets->rows[i]->categories, row->categories))
+            str_eq(fleets->rows[i]->categories, row->categories) &&
+            str_eq(fleets->rows[i]->namespace_name, row->namespace_name))
             return true;
     if (fleets->count < FLEETS_MAX)
         fleets->rows[fleets->count++] = row;
@@ -77,7 +78,7 @@ static int make_offer(struct batch *batch, const struct worker_state *worker, st
     const struct uuid *ids;
     struct uuid *copy;
 
-    TRY(workers_categories(batch, worker, &ids, &offer->categories_count, err));
+    TRY(workers_categories(batch, worker, STR_NONE, &ids, &offer->categories_count, err));
     copy = TRY_MEMORY(arena_alloc_array(arena, offer->categories_count + 1, sizeof *copy));
     memcpy(copy, ids, offer->categories_count * sizeof *copy);
     offer->categories = copy;
@@ -149,7 +150,8 @@ static int look_at_workers(struct batch *batch, struct stats_request *request)
     }
     while ((worker = map_next(&engine->leases.workers, &cursor)) != NULL) {
         led |= worker->row.is_leader && worker->row.leader_until_us > batch->now_us;
-        if (worker->row.lease_until_us < batch->now_us || worker->row.pool_size == 0)
+        if (worker->row.lease_until_us < batch->now_us || worker->row.pool_size == 0 ||
+            (request->base.caller && !workers_are_in(worker, namespace_of(&request->base))))
             continue;
         request->stats.workers++;
         if (request->queues_count && !is_known(&fleets, &worker->row))
@@ -162,7 +164,8 @@ static int look_at_workers(struct batch *batch, struct stats_request *request)
 
 static int load_counts(struct batch *batch, struct stats_request *request)
 {
-    struct queues_request queues = {.base = {.arena = request->base.arena}};
+    struct queues_request queues = {
+        .base = {.arena = request->base.arena, .caller = request->base.caller}};
     struct err *err = &request->base.err;
 
     TRY(batch_flush(batch, err));
@@ -179,6 +182,17 @@ static int load_counts(struct batch *batch, struct stats_request *request)
     request->queues = queues.queues;
     request->queues_count = queues.count;
     return 0;
+}
+
+/* Those of the caller's namespace. */
+static void keep_lanes(struct stats_request *request)
+{
+    uint32_t kept = 0;
+
+    for (uint32_t i = 0; i < request->lanes_count; i++)
+        if (!namespace_hides(&request->base, request->lanes[i].namespace_name))
+            request->lanes[kept++] = request->lanes[i];
+    request->lanes_count = kept;
 }
 
 int stats_apply(struct batch *batch, struct request *base)
@@ -198,6 +212,7 @@ int stats_apply(struct batch *batch, struct request *base)
                                          ? batch->now_us - batch->wall_us : 0;
     request->stats.log_pages = batch->store->log_pages;
     TRY(batch->store->verbs->outbox_count(batch->store, &request->stats.webhooks_pending, err));
+    keep_lanes(request);
     for (uint32_t i = 0; i < request->lanes_count; i++)
         request->stats.counts[request->lanes[i].status] += request->lanes[i].tasks;
     return 0;

@@ -6,7 +6,7 @@
 #include "store/store.h"
 
 /* Appends the tasks with their results and events and syncs. *checked is false before the first
- * call: what a kill may have left half written at the end of the file is cut off then. */
+ * call, which cuts off what a kill left half written at the end of the file. */
 int archive_write(struct store *store, struct store_reader *reader, struct str folder,
                   struct task *const *tasks, uint32_t count, int64_t now_us, bool *checked,
                   struct err *err);

@@ -1,5 +1,5 @@
-/* What is done with the keys that encrypt what is stored: listed, wrapped again by the current
- * key-encryption key, destroyed. Engine's thread. */
+/* The data keys of encryption: lists them, wraps them again with the current key-encryption key,
+ * destroys them. Engine's thread. */
 #ifndef ENGINE_HISTORY_KEYS_H
 #define ENGINE_HISTORY_KEYS_H
 

@@ -4,6 +4,7 @@
 
 #include "base/fault.h"
 #include "core/bounds.h"
+#include "engine/access/rights.h"
 #include "engine/audit/trail.h"
 #include "engine/batch.h"
 #include "engine/engine_state.h"
@@ -28,9 +29,16 @@ static const enum status ended_statuses[] = {STATUS_COMPLETED, STATUS_FAILED, ST
 static int64_t window_ms(struct engine *engine, const struct task *task)
 {
     const struct handler_rule *rule = settings_handler(engine->settings, task->spec.type);
+    const struct namespace_state *within =
+        map_get(&engine->limits.namespaces.by_name, task->spec.namespace_name);
+    int64_t own_ms = !within                            ? NAMESPACE_AS_SETTINGS
+                     : task->status == STATUS_COMPLETED ? within->row.completed_ms
+                                                        : within->row.failed_ms;
 
     if (rule && rule->retention_ms >= 0)
         return rule->retention_ms;
+    if (own_ms != NAMESPACE_AS_SETTINGS)
+        return own_ms;
     return task->status == STATUS_COMPLETED ? engine->settings->retention.completed_ms
                                             : engine->settings->retention.failed_ms;
 }
@@ -107,13 +115,23 @@ static int archive_and_remove(struct batch *batch, struct task **tasks, int64_t 
 }
 
 /* The shortest window any task of the status can have; 0 = all are kept for ever. */
-static int64_t shortest_window_ms(const struct settings *settings, enum status status)
+static int64_t shortest_window_ms(const struct engine *engine, enum status status)
 {
+    const struct settings *settings = engine->settings;
+    const struct namespace_state *within;
+    uint32_t cursor = 0;
     int64_t shortest = status == STATUS_COMPLETED ? settings->retention.completed_ms
                                                   : settings->retention.failed_ms;
 
     for (uint32_t i = 0; i < settings->handlers_count; i++) {
         int64_t own = settings->handlers[i].retention_ms;
+
+        if (own > 0 && (shortest <= 0 || own < shortest))
+            shortest = own;
+    }
+    while ((within = map_next(&engine->limits.namespaces.by_name, &cursor)) != NULL) {
+        int64_t own = status == STATUS_COMPLETED ? within->row.completed_ms
+                                                 : within->row.failed_ms;
 
         if (own > 0 && (shortest <= 0 || own < shortest))
             shortest = own;
@@ -129,7 +147,7 @@ static int prune_status(struct batch *batch, enum status status, bool *more, str
     struct task **tasks = arena_alloc_array(&batch->arena, REMOVE_STEP, sizeof *tasks);
     struct task **due = arena_alloc_array(&batch->arena, REMOVE_STEP, sizeof *due);
     int64_t due_ms[REMOVE_STEP];
-    int64_t shortest_us = shortest_window_ms(engine->settings, status) * CLOCK_MS_US;
+    int64_t shortest_us = shortest_window_ms(engine, status) * CLOCK_MS_US;
     uint32_t count, due_count = 0;
     bool young = false;
 
@@ -200,7 +218,7 @@ static int prune_trail(struct batch *batch, bool *more, struct err *err)
 
     if (kept_ms <= 0)
         return 0;
-    TRY(trail_prune(batch, before(batch->now_us, kept_ms), kept_ms, &again, err));
+    TRY(trail_prune(batch, before(log_now_us(batch), kept_ms), kept_ms, &again, err));
     *more |= again;
     return 0;
 }
@@ -269,7 +287,7 @@ static int purge_status(struct batch *batch, struct purge_request *request, enum
                         struct err *err)
 {
     struct engine *engine = batch->engine;
-    struct task_filter filter = {.namespace_name = engine->config.namespace_name,
+    struct task_filter filter = {.namespace_name = namespace_of(&request->base),
                                  .status = status,
                                  .user_id = request->user_id,
                                  .limit = PURGE_PAGE};
@@ -297,6 +315,8 @@ int control_purge(struct batch *batch, struct request *base)
     struct err *err = &request->base.err;
 
     request->removed = 0;
+    if (rights_hide(base, request->user_id))
+        return 0; /* as of a user without tasks */
     if (!engine->history.reader)
         engine->history.reader = engine->store->verbs->reader_open(engine->store, err);
     if (!engine->history.reader || batch_settle(batch, err) < 0)

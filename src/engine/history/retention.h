@@ -1,4 +1,4 @@
-/* What is too old is archived and removed, a small chunk per commit (retention.c). Belongs to the
+/* Archives and removes what is too old, a small chunk per commit (retention.c). Belongs to the
  * thread that has the turn (inbox.c). */
 #ifndef ENGINE_HISTORY_RETENTION_H
 #define ENGINE_HISTORY_RETENTION_H

@@ -144,7 +144,7 @@ int workers_heartbeat(struct batch *batch, struct request *base)
     MAP_AUTO struct map listed = MAP_INIT;
 
     request->cancel_count = request->pause_count = request->lost_count = 0;
-    TRY(workers_find(batch, request->worker_id, &worker, err));
+    TRY(workers_find_of(batch, base, request->worker_id, &worker, err));
     TRY(batch_prefetch(batch, request->task_ids, request->count, err));
     if (!workers_usable(worker, base))
         return workers_unknown(err);

@@ -10,13 +10,13 @@ struct task;
 
 void task_let_go(struct task *task); /* no longer held */
 int task_pause_if_asked(struct batch *batch, struct task *task, bool asked, struct err *err);
-/* Its holder is gone or silent: orphaned, or dead_letter when that happened too often. */
+/* The holder is gone or silent: the task becomes orphaned, or dead_letter after too many losses. */
 int lose_task(struct batch *batch, struct task *task, const char *reason, bool to_blame,
               struct err *err);
-/* The same for a task that stalled: its holder lives and keeps it until it has stopped it
- * (lose_stopped), or has had the time for that. */
+/* The same for a stalled task. Its holder lives and keeps the task until it has stopped it
+ * (lose_stopped), or until the time for that is over. */
 int lose_held(struct batch *batch, struct task *task, struct err *err);
-/* A cancelled or stalled task that its holder has stopped, or never will: its slot is free. */
+/* The holder has stopped a cancelled or stalled task, or never will: frees its slot. */
 int lose_stopped(struct batch *batch, struct task *task, struct err *err);
 /* Lost, and put back where it recovers by itself. */
 int lose_and_recover(struct batch *batch, struct task *task, const char *reason, bool to_blame,

@@ -3,6 +3,7 @@
  * task: a server that comes back may find thousands. The queue's thread. */
 #include "engine/leases/lost_tell.h"
 
+#include "core/queue_name.h"
 #include "engine/batch.h"
 #include "engine/engine_state.h"
 
@@ -54,7 +55,8 @@ static void tell_poison(const struct log *log, const struct lost_told *told)
 
         uuid_format(&task->id, id);
         LOG(log, LOG_WARN, "task.poison", KC("task", id), KS("type", task->spec.type),
-            KS("queue", task->spec.queue), KI("crashes", task->counts.crashes),
+            KS("namespace", task->spec.namespace_name),
+            KS("queue", queue_name_plain(task->spec.queue)), KI("crashes", task->counts.crashes),
             KS("correlation_id", task->spec.correlation_id));
     }
     if (told->poison_count > count)

@@ -7,6 +7,7 @@
 
 #include "base/fault.h"
 #include "core/bounds.h"
+#include "engine/access/rights.h"
 #include "engine/audit/trail.h"
 #include "engine/batch.h"
 #include "engine/chores.h"
@@ -162,10 +163,12 @@ int recovery_apply(struct batch *batch, struct request *base)
     struct task *task;
 
     TRY(batch_task(batch, &request->task_id, &task, err));
-    if (!task)
+    if (!task || namespace_hides(base, task->spec.namespace_name) ||
+        rights_hide(base, task->spec.user_id))
         return no_such_task(&request->task_id, err);
     if (request->op != RECOVERY_OP_PUT)
         return validate_request(batch, task, request);
+    TRY(rights_change(base, task->spec.user_id, "this task", err));
     TRY(put_request(batch, task, request));
     return trail_note_id(batch, base, "task.recover", "task", &request->task_id, STR_NONE, err);
 }

@@ -31,7 +31,7 @@ int recovery_work(struct batch *batch, struct request *base);
 int recovery_run(struct batch *batch, int64_t *next_us, struct err *err); /* the timer */
 void recovery_fault_note(struct batch *batch, const struct recovery_entry *entry,
                          const struct err *err);
-/* Is the entry still skipped? Then *next_us is at most the end of that time. */
+/* Is the entry still skipped? If so, *next_us becomes at most the time until which it is. */
 bool recovery_fault_holds(struct batch *batch, const struct recovery_entry *entry,
                           int64_t *next_us);
 void recovery_fault_forget(struct engine *engine, const struct uuid *entry_id);

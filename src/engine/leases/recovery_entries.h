@@ -18,9 +18,10 @@ void entry_end(struct batch *batch, struct recovery_entry *entry, enum recovery_
 void entry_note(struct batch *batch, struct task *task, const struct recovery_entry *entry,
                 struct str reason);
 struct str entry_lost_json(struct batch *batch, const struct task *task, struct str reason);
-/* The engine took the task back, or gave it up, by itself: its entry is written as ended. */
+/* Writes an ended entry for a task that the engine itself took back or gave up. */
 int entry_note_lost(struct batch *batch, struct task *task, const char *reason, struct err *err);
-/* Before the lost task is put back its validator is asked, or its holder stops it. */
+/* The lost task waits: its validator must answer, or its holder must stop it, before it is put
+ * back. */
 int entry_wait(struct batch *batch, struct task *task, struct err *err);
 int entry_put_off(struct batch *batch, struct task *task, struct recovery_entry *entry,
                   struct err *err);

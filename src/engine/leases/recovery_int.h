@@ -11,10 +11,10 @@ struct findings {
     uint32_t damaged;      /* newer ones that are not whole */
 };
 
-/* What is known of a task (NULL = there is none) that shall be recovered this way. */
+/* The facts about a task (NULL = there is none) to be recovered by this method. */
 int recovery_gather(struct batch *batch, const struct task *task, enum recovery_method method,
                     struct findings *found, struct err *err);
-/* {"valid":…,"reason":…,"detail":{…}}; `said` is what a validator gave as its reason. */
+/* {"valid":…,"reason":…,"detail":{…}}; `said` is the reason that a validator gave. */
 struct str recovery_verdict(const struct task *task, const struct findings *found,
                             enum recovery_reason reason, struct str said, struct arena *arena);
 

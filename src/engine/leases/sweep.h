@@ -1,5 +1,5 @@
-/* The timer that takes back what is lost and starts what is due (sweep.c). Belongs to the thread
- * that has the turn (inbox.c). */
+/* The timer that takes back lost tasks and starts due ones (sweep.c). Belongs to the thread that
+ * has the turn (inbox.c). */
 #ifndef ENGINE_LEASES_SWEEP_H
 #define ENGINE_LEASES_SWEEP_H
 

@@ -12,34 +12,41 @@ static bool names(const struct worker_state *worker, struct str category)
     return settings_types_name(worker->categories, worker->categories_count, category);
 }
 
-static int find_id(struct batch *batch, struct str name, const struct uuid **id, struct err *err)
+static int find_id(struct batch *batch, struct str within, struct str name,
+                   const struct uuid **id, struct err *err)
 {
     struct category_state *category;
 
-    TRY(categories_known(batch, name, &category, err));
+    TRY(categories_known(batch, within, name, &category, err));
     *id = category ? &category->row.id : NULL;
     return 0;
 }
 
-int workers_categories(struct batch *batch, const struct worker_state *worker,
+int workers_categories(struct batch *batch, const struct worker_state *worker, struct str within,
                        const struct uuid **ids, uint32_t *count, struct err *err)
 {
+    uint32_t max = worker->categories_count * worker->namespaces_count + 1;
     struct uuid *found;
 
     *ids = NULL;
     *count = 0;
     if (worker->categories_count == 0)
         return 0;
-    found = arena_alloc_array(&batch->arena, worker->categories_count + 1, sizeof *found);
+    found = arena_alloc_array(&batch->arena, max, sizeof *found);
     *ids = TRY_MEMORY(found);
     if (names(worker, STR(CATEGORY_GENERAL)))
         found[(*count)++] = (struct uuid){{0}};
-    for (uint32_t i = 0; i < worker->categories_count; i++) {
-        const struct uuid *id;
+    for (uint32_t at = 0; at < worker->namespaces_count; at++) {
+        struct str own = worker->namespaces[at];
 
-        TRY(find_id(batch, worker->categories[i], &id, err));
-        if (id)
-            found[(*count)++] = *id;
+        for (uint32_t i = 0; i < worker->categories_count; i++) {
+            const struct uuid *id = NULL;
+
+            if (!within.data || str_eq(within, own))
+                TRY(find_id(batch, own, worker->categories[i], &id, err));
+            if (id)
+                found[(*count)++] = *id;
+        }
     }
     return 0;
 }
@@ -70,7 +77,7 @@ int workers_unknown_categories(struct batch *batch, const struct worker_state *w
     for (uint32_t i = 0; i < worker->categories_count; i++) {
         const struct uuid *id;
 
-        TRY(find_id(batch, worker->categories[i], &id, err));
+        TRY(find_id(batch, worker->row.namespace_name, worker->categories[i], &id, err));
         if (id || str_is(worker->categories[i], CATEGORY_GENERAL))
             continue;
         buf_byte(&text, text.len ? ',' : '[');

@@ -5,6 +5,7 @@
 
 #include "base/json.h"
 #include "core/bounds.h"
+#include "core/queue_name.h"
 #include "core/task/worker_id.h"
 #include "engine/batch.h"
 #include "engine/chores.h"
@@ -54,6 +55,35 @@ bool workers_take(const struct batch *batch, const struct worker_state *worker, 
            !declined_has(batch->engine->main->leases.declined, worker->row.id, type, batch->now_us);
 }
 
+/* Its queues by their full names; its row has them as it gave them. */
+static int enter_queues(struct worker_state *worker)
+{
+    for (uint32_t i = 0; i < worker->queues_count; i++) {
+        if (queue_name_plain(worker->queues[i]).len == worker->queues[i].len)
+            worker->queues[i] = queue_name_full(worker->row.namespace_name, worker->queues[i],
+                                                &worker->arena);
+        if (!worker->queues[i].data)
+            return -(int)ERR_MEMORY;
+    }
+    worker->namespaces = arena_alloc_array(&worker->arena, worker->queues_count + 1,
+                                           sizeof *worker->namespaces);
+    if (!worker->namespaces)
+        return -(int)ERR_MEMORY;
+    for (uint32_t i = 0; i < worker->queues_count; i++)
+        if (!workers_are_in(worker, queue_name_namespace(worker->queues[i])))
+            worker->namespaces[worker->namespaces_count++] =
+                queue_name_namespace(worker->queues[i]);
+    return 0;
+}
+
+bool workers_are_in(const struct worker_state *worker, struct str namespace_name)
+{
+    for (uint32_t i = 0; i < worker->namespaces_count; i++)
+        if (str_eq(worker->namespaces[i], namespace_name))
+            return true;
+    return false;
+}
+
 /* A JSON array of strings as an array in the worker's arena. */
 static int parse_names(struct str json, struct arena *arena, struct str **names, uint32_t *count)
 {
@@ -85,6 +115,10 @@ static struct worker_state *state_new(const struct worker_row *row)
     worker->row = *row;
     worker->arena.first_bytes = WORKER_BYTES;
     worker->row.id = arena_str(&worker->arena, row->id);
+    worker->row.namespace_name =
+        !row->namespace_name.data || str_is(row->namespace_name, TASK_DEFAULT_NAMESPACE)
+            ? STR(TASK_DEFAULT_NAMESPACE)
+            : arena_str(&worker->arena, row->namespace_name);
     worker->row.hostname = arena_str(&worker->arena, row->hostname.data ? row->hostname : STR(""));
     worker->row.version = arena_str(&worker->arena, row->version);
     worker->row.queues = arena_str(&worker->arena, row->queues.data ? row->queues : STR("[]"));
@@ -94,6 +128,7 @@ static struct worker_state *state_new(const struct worker_row *row)
     if (worker->arena.failed ||
         parse_names(worker->row.queues, &worker->arena, &worker->queues,
                     &worker->queues_count) < 0 ||
+        enter_queues(worker) < 0 ||
         parse_names(worker->row.types, &worker->arena, &worker->types, &worker->types_count) < 0 ||
         parse_names(worker->row.categories, &worker->arena, &worker->categories,
                     &worker->categories_count) < 0) {
@@ -165,6 +200,15 @@ int workers_find(struct batch *batch, struct str id, struct worker_state **worke
     return row ? workers_adopt(batch->engine, row, worker, err) : 0;
 }
 
+int workers_find_of(struct batch *batch, const struct request *request, struct str id,
+                    struct worker_state **worker, struct err *err)
+{
+    TRY(workers_find(batch, id, worker, err));
+    if (*worker && namespace_hides(request, (*worker)->row.namespace_name))
+        *worker = NULL;
+    return 0;
+}
+
 void workers_forget(struct engine *engine, struct worker_state *worker)
 {
     engine->leases.workers_bytes -= state_bytes(worker);
@@ -192,7 +236,8 @@ static bool is_changed(const struct engine *engine, const struct worker_state *w
                        const struct worker_row *row)
 {
     return !str_starts(worker->row.id, str_of(engine->node_id)) &&
-           (worker->row.pool_size != row->pool_size || !str_eq(worker->row.queues, row->queues) ||
+           (!str_eq(worker->row.namespace_name, row->namespace_name) ||
+            worker->row.pool_size != row->pool_size || !str_eq(worker->row.queues, row->queues) ||
             !str_eq(worker->row.types, row->types) ||
             !str_eq(worker->row.categories, row->categories) ||
             !str_eq(worker->row.principal, row->principal));
@@ -296,6 +341,18 @@ static struct str names_json(const struct str *names, uint32_t count, struct are
     return text.failed ? STR_NONE : arena_str(arena, buf_view(&text));
 }
 
+/* Those of its own namespace, by their plain names. */
+static struct str shown_queues(const struct worker_state *worker, struct arena *arena)
+{
+    struct str *names = arena_alloc_array(arena, worker->queues_count + 1, sizeof *names);
+    uint32_t count = 0;
+
+    for (uint32_t i = 0; names && i < worker->queues_count; i++)
+        if (queue_name_in(worker->queues[i], worker->row.namespace_name))
+            names[count++] = queue_name_plain(worker->queues[i]);
+    return names ? names_json(names, count, arena) : STR_NONE;
+}
+
 static bool is_node(const struct engine *engine, struct str id)
 {
     return str_is(id, engine->node_id);
@@ -363,9 +420,15 @@ int workers_register(struct batch *batch, struct request *base)
         return err_set(err, ERR_RATE, "there are %d workers already; try again later",
                        BOUND_WORKERS); /* a refusal: the rest of the batch is not at fault */
     TRY(check_owner(batch, request, err));
-    row.principal = base->caller ? base->caller->principal->key : STR_NONE;
+    if (base->caller) {
+        row.principal = base->caller->principal->key;
+        row.namespace_name = base->caller->namespace_name;
+    }
     if (request->in_process)
         row.id = pool_id(engine, &row, arena);
+    TRY(workers_find(batch, row.id, &known, err));
+    if (known && namespace_hides(base, known->row.namespace_name))
+        row.id = STR_NONE; /* another namespace's: it gets one of its own */
     if (!row.id.data)
         row.id = worker_id_new(row.hostname, request->pid, arena);
     if (is_node(engine, row.id))
@@ -495,7 +558,7 @@ int workers_leave(struct batch *batch, struct request *base)
     struct task *tasks[64];
     uint32_t count;
 
-    TRY(workers_find(batch, request->worker_id, &worker, err));
+    TRY(workers_find_of(batch, base, request->worker_id, &worker, err));
     if (!workers_usable(worker, base))
         return err_set(err, ERR_NOT_FOUND, "there is no such worker");
     do {
@@ -534,9 +597,10 @@ static int view_worker(struct batch *batch, const struct worker_state *worker, s
                                        &batch->arena, tasks, &count, err));
     view->row = worker->row;
     view->row.id = arena_str(arena, worker->row.id);
+    view->row.namespace_name = arena_str(arena, worker->row.namespace_name);
     view->row.hostname = arena_str(arena, worker->row.hostname);
     view->row.version = arena_str(arena, worker->row.version);
-    view->row.queues = arena_str(arena, worker->row.queues);
+    view->row.queues = shown_queues(worker, arena);
     view->row.types = arena_str(arena, worker->row.types);
     view->row.categories = arena_str(arena, worker->row.categories);
     TRY(workers_unknown_categories(batch, worker, arena, &view->unknown_categories, err));
@@ -562,14 +626,16 @@ int workers_list(struct batch *batch, struct request *base)
     request->count = 0;
     if (batch->store->shared && (batch_flush(batch, err) < 0 || workers_follow(batch, err) < 0))
         return -(int)err->code;
-    if (request->id.data && !workers_get(engine, request->id))
+    worker = workers_get(engine, request->id);
+    if (request->id.data && (!worker || namespace_hides(base, worker->row.namespace_name)))
         return err_set(err, ERR_NOT_FOUND, "there is no such worker");
     request->workers = arena_alloc_array(request->base.arena, map_count(&engine->leases.workers),
                                          sizeof *request->workers);
     TRY_MEMORY(request->workers && tasks);
     TRY(batch_flush(batch, err));
     while ((worker = map_next(&engine->leases.workers, &cursor)) != NULL) {
-        if (request->id.data && !str_eq(worker->row.id, request->id))
+        if ((request->id.data && !str_eq(worker->row.id, request->id)) ||
+            namespace_hides(base, worker->row.namespace_name))
             continue;
         TRY(view_worker(batch, worker, tasks, request->base.arena,
                         &request->workers[request->count++], err));

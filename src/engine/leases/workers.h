@@ -18,6 +18,9 @@ struct worker_state {
     struct arena arena;
     struct str *queues;
     uint32_t queues_count;
+    struct str *namespaces; /* of its queues, each once; it claims from them by turns */
+    uint32_t namespaces_count;
+    uint32_t turn;
     struct str *types; /* NULL = any, an empty list = none */
     uint32_t types_count;
     struct str *categories; /* count 0 = any */
@@ -31,7 +34,7 @@ struct worker_state {
     uint64_t followed;        /* the look at the store's rows that saw it last */
 };
 
-/* A worker some of whose tasks this pass of the sweep found lost. */
+/* A worker that lost some of its tasks in this pass of the sweep. */
 struct lost_worker {
     bool ran; /* it had started some of them */
     char id[];
@@ -72,30 +75,36 @@ void workers_deinit(struct engine *engine);
 struct worker_state *workers_get(struct engine *engine, struct str id);
 /* The same; one that registered at another node is looked up. */
 int workers_find(struct batch *batch, struct str id, struct worker_state **worker, struct err *err);
+/* The same, for a request: a worker of another namespace is none. */
+int workers_find_of(struct batch *batch, const struct request *request, struct str id,
+                    struct worker_state **worker, struct err *err);
 int workers_follow(struct batch *batch, struct err *err); /* leases as the store has them */
 int workers_register(struct batch *batch, struct request *base);
 int workers_heartbeat(struct batch *batch, struct request *base);
 int workers_leave(struct batch *batch, struct request *base);
+/* Whether it has queues in this namespace. */
+bool workers_are_in(const struct worker_state *worker, struct str namespace_name);
 bool workers_serve(const struct worker_state *worker, struct str queue);
 /* Does it take tasks of this category (nil: without one, which are in `general`)? Names are looked
  * up when they are needed: a category may be made, or renamed, while the worker lives. */
 bool workers_take_category(struct batch *batch, const struct worker_state *worker,
                            const struct uuid *category_id);
-/* The ids of its categories, as far as they are there now; NULL = it takes all. */
-int workers_categories(struct batch *batch, const struct worker_state *worker,
+/* The ids of those of its categories that exist now, in a namespace (absent = in all of its own);
+ * NULL = it takes all. */
+int workers_categories(struct batch *batch, const struct worker_state *worker, struct str within,
                        const struct uuid **ids, uint32_t *count, struct err *err);
-/* Those that are not there (yet), as a JSON array in arena; absent where there are none. Of a store
- * without a catalog *unknown stays as it was. */
+/* The names of those that do not exist (yet), as a JSON array in arena; absent if all exist.
+ * Without a catalog *unknown keeps its value. */
 int workers_unknown_categories(struct batch *batch, const struct worker_state *worker,
                                struct arena *arena, struct str *unknown, struct err *err);
-/* A live worker that would be given a task of this queue and type, if the category is right. */
+/* A live worker that would get a task of this queue and type if the category fits. */
 bool workers_take(const struct batch *batch, const struct worker_state *worker, struct str queue,
                   struct str type);
 /* Whether the caller of the request may act as this worker (NULL = there is none). */
 bool workers_usable(const struct worker_state *worker, const struct request *base);
 int workers_unknown(struct err *err); /* the refusal otherwise */
 int workers_list(struct batch *batch, struct request *base);
-/* Renews the lease in memory, which is what counts; workers_renew writes the row. */
+/* Renews the lease in memory, which is the one that counts; workers_renew writes the row. */
 void workers_touch(struct batch *batch, struct worker_state *worker);
 int workers_renew(struct batch *batch, struct worker_state *worker, struct err *err);
 void workers_grant_grace(struct engine *engine, int64_t now_us); /* after a stall or a start */

@@ -4,6 +4,7 @@
 #include "engine/limits/limits.h"
 
 #include "core/bounds.h"
+#include "core/queue_name.h"
 #include "core/task/order.h"
 #include "engine/batch.h"
 #include "engine/chores.h"
@@ -99,7 +100,6 @@ static int copy_row(struct queue_state *state, const struct queue_row *row, stru
                                                  sizeof *types);
 
     copy.rule.name = arena_str(&fresh, row->rule.name);
-    copy.namespace_name = arena_str(&fresh, row->namespace_name);
     copy.rule.dead_letter_queue = arena_str(&fresh, row->rule.dead_letter_queue);
     copy.rule.store = arena_str(&fresh, row->rule.store);
     if (!types || !copy.rule.name.data) {
@@ -316,28 +316,44 @@ int limits_follow_one(struct batch *batch, struct str name, struct queue_state *
     return *state ? 0 : err_set(err, ERR_UNAVAILABLE, "a queue was not made; try again");
 }
 
-int limits_queue_room(const struct batch *batch, uint32_t more, struct err *err)
+/* Each namespace may have as many; they are only counted one by one where all of them together are
+ * so many. */
+static uint32_t count_queues(const struct batch *batch, struct str name)
 {
-    if (map_count(&batch->engine->limits.queues) + more <= BOUND_QUEUES)
+    struct map *queues = &batch->engine->limits.queues;
+    struct str namespace_name = queue_name_namespace(name);
+    struct queue_state *state;
+    uint32_t cursor = 0, count = 0;
+
+    while ((state = map_next(queues, &cursor)) != NULL)
+        count += queue_name_in(state->row.rule.name, namespace_name);
+    return count;
+}
+
+int limits_queue_room(const struct batch *batch, struct str name, uint32_t more, struct err *err)
+{
+    uint32_t count = map_count(&batch->engine->limits.queues);
+
+    if (count + more > BOUND_QUEUES)
+        count = count_queues(batch, name);
+    if (count + more <= BOUND_QUEUES)
         return 0;
     return err_set_field(err, ERR_INVALID, "queue",
                          "there are %u queues already, and at most %d are allowed; use one of "
-                         "them, with limit_key for finer parts",
-                         map_count(&batch->engine->limits.queues), BOUND_QUEUES);
+                         "them, with limit_key for finer parts", count, BOUND_QUEUES);
 }
 
 int limits_queue_make(struct batch *batch, struct str name, struct queue_state **state,
                       struct err *err)
 {
-    struct queue_row row = {.namespace_name = batch->engine->config.namespace_name,
-                            .rule = {.name = name},
+    struct queue_row row = {.rule = {.name = name},
                             .created_at_us = batch->now_us,
                             .updated_at_us = batch->now_us};
 
     *state = limits_queue(batch->engine, name);
     if (*state)
         return 0;
-    TRY(limits_queue_room(batch, 1, err));
+    TRY(limits_queue_room(batch, name, 1, err));
     batch->wrote = true;
     add_configured(batch->engine, &row.rule);
     if (batch->store->shared)

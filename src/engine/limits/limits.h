@@ -7,6 +7,8 @@
 #include "base/map.h"
 #include "core/rate.h"
 #include "engine/engine.h"
+#include "engine/limits/user_limits.h"
+#include "engine/namespaces/namespaces.h"
 #include "store/store.h"
 
 struct batch;
@@ -57,6 +59,8 @@ struct limits {
     int64_t next_idle_us;        /* when to look for empty queues again */
     struct heap wakes;           /* limits whose rate lets tasks back in later */
     bool unpark_some;            /* some queue has unpark_all set */
+    struct namespaces namespaces;
+    struct user_limits users;
 };
 
 int limits_load(struct engine *engine, struct err *err); /* queues, and what runs of them */
@@ -65,22 +69,22 @@ int limits_follow(struct batch *batch, struct err *err); /* queues other nodes m
 struct queue_state *limits_queue(struct engine *engine, struct str name); /* NULL = not there */
 void limits_drop(struct engine *engine, struct queue_state *state);       /* out of the map */
 void limits_bury(struct engine *engine); /* frees what was dropped */
-int limits_queue_room(const struct batch *batch, uint32_t more, struct err *err);
+int limits_queue_room(const struct batch *batch, struct str name, uint32_t more, struct err *err);
 int limits_queue_make(struct batch *batch, struct str name, struct queue_state **state,
                       struct err *err);
 enum admit limits_admit(void *batch, struct str queue, struct str type, struct str limit_key,
                         const struct uuid *category_id);
 /* It was admitted, but is not taken after all. */
 void limits_take_back(struct batch *batch, const struct task *task);
-/* False when no task of the queue could be admitted just now; the claim is tried again in time. */
+/* False if no task of the queue can be admitted now; the claim is then tried again in time. */
 bool limits_open(struct batch *batch, struct queue_state *state);
 /* figures of the database, for this batch */
 bool limits_any(const struct queue_state *state);
 int limits_look(struct batch *batch, struct queue_state *state, struct err *err);
 int limits_look_key(struct batch *batch, struct limit *limit, struct err *err);
 int limits_save(struct batch *batch, struct err *err); /* buckets, before the commit */
-/* How full a limit is, for showing only: takes no lock, and the answer may be out of date.
- * `kind` is q, t or k; name the type or the key. */
+/* How full a limit is, for display only: takes no lock, so the answer may be out of date. `kind` is
+ * q, t or k; name the type or the key. */
 int limits_peek(struct batch *batch, struct queue_state *state, char kind, struct str name,
                 const struct rate_rule *rate, int64_t *running, struct bucket *bucket,
                 struct err *err);
@@ -95,12 +99,12 @@ int64_t limits_eligible_us(struct engine *engine, const struct task *task); /* b
 int limits_count_all(struct engine *engine, struct err *err); /* what runs, again from the store */
 int limits_replace_row(struct engine *engine, struct queue_state *state,
                        const struct queue_row *row, struct err *err);
-/* The queue as the store has it now, made or changed by whom ever. */
+/* The queue as the store has it now; another node may have made or changed it. */
 int limits_follow_one(struct batch *batch, struct str name, struct queue_state **state,
                       struct err *err);
-/* The settings are others: what only they know of a queue is taken from them. */
+/* The settings have changed: takes the parts of each queue that only they hold. */
 void limits_configured(struct engine *engine);
-/* A rate limit lets go, or a claim continues: claims that wait here look again. */
+/* A rate limit has room again, or a claim continues: waiting claims of the queue look again. */
 int limits_retry(struct batch *batch, int64_t *next_us, struct err *err);
 
 #endif

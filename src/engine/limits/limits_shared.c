@@ -2,6 +2,7 @@
  * of a queue with limits holds the queue's row meanwhile, so that two nodes never admit the same
  * last slot. Queues without limits know nothing of this. What is read holds for one batch. */
 #include "core/bounds.h"
+#include "core/queue_name.h"
 #include "engine/batch.h"
 #include "engine/engine_state.h"
 #include "engine/leases/workers.h"
@@ -9,7 +10,7 @@
 
 #include <stdlib.h>
 
-#define NAME_BYTES_MAX (2 * BOUND_NAME_BYTES + BOUND_KEY_BYTES + 4)
+#define NAME_BYTES_MAX (2 * BOUND_NAME_BYTES + BOUND_KEY_BYTES + 4) /* without a namespace */
 
 bool limits_any(const struct queue_state *state)
 {
@@ -22,7 +23,7 @@ bool limits_any(const struct queue_state *state)
 /* "queue", "queue / type", "queue / key" under one roof; the kind keeps them apart. */
 static struct str bucket_name(const struct limit *limit, char kind, char *out)
 {
-    struct str queue = limit->state->row.rule.name;
+    struct str queue = queue_name_plain(limit->state->row.rule.name);
     size_t len = queue.len;
 
     memcpy(out, queue.data, len);
@@ -46,7 +47,8 @@ static int load_bucket(struct batch *batch, struct limit *limit, const struct ra
     limit->rated = rate->count > 0;
     if (!limit->rated)
         return 0;
-    TRY(batch->store->verbs->bucket_load(batch->store, batch->engine->config.namespace_name,
+    TRY(batch->store->verbs->bucket_load(batch->store,
+                                         queue_name_namespace(limit->state->row.rule.name),
                                          bucket_name(limit, kind, name), &limit->bucket, err));
     batch_catch_up(batch, limit->bucket.updated_us);
     return 0;
@@ -98,15 +100,8 @@ static void want_all(struct batch *batch)
         want(batch, state); /* rare: any of them */
 }
 
-static int by_name(const void *a, const void *b)
-{
-    const struct str *left = a, *right = b;
-
-    return str_compare(*left, *right);
-}
-
-/* A writer that needs several rows takes them in the order of their names: otherwise one that frees
- * slots and one that takes them would wait for each other. */
+/* A writer that needs several rows takes them all at once, in the order of their names: otherwise
+ * one that frees slots and one that takes them would wait for each other. */
 static int hold_in_order(struct batch *batch, struct err *err)
 {
     struct engine *engine = batch->engine;
@@ -123,9 +118,7 @@ static int hold_in_order(struct batch *batch, struct err *err)
             names[count++] = state->row.rule.name;
     if (count < 2)
         return 0;
-    qsort(names, count, sizeof *names, by_name);
-    return batch->store->verbs->limits_hold(batch->store, engine->config.namespace_name, names,
-                                            count, err);
+    return batch->store->verbs->limits_hold(batch->store, names, count, err);
 }
 
 /* The queue's row is held from here to the end of the transaction. */
@@ -138,8 +131,8 @@ int limits_look(struct batch *batch, struct queue_state *state, struct err *err)
     if (!batch->store->shared || state->whole.seen_in == batch->number || !limits_any(state))
         return 0;
     if (batch_flush(batch, err) < 0 || (!batch->limits.held && hold_in_order(batch, err) < 0) ||
-        batch->store->verbs->limits_lock(batch->store, batch->engine->config.namespace_name,
-                                         rule->name, &batch->arena, &counts, &count, err) < 0)
+        batch->store->verbs->limits_lock(batch->store, rule->name, &batch->arena, &counts, &count,
+                                         err) < 0)
         return -(int)err->code;
     batch_catch_up(batch, 0); /* it may have waited for the row */
     state->whole.running = held_of(counts, count, STR_NONE);
@@ -172,9 +165,9 @@ int limits_save(struct batch *batch, struct err *err)
 
         next = limit->next_used;
         if (limit->rated)
-            TRY(batch->store->verbs->bucket_save(batch->store, batch->engine->config.namespace_name,
-                                                 bucket_name(limit, limit->kind, name),
-                                                 &limit->bucket, err));
+            TRY(batch->store->verbs->bucket_save(
+                batch->store, queue_name_namespace(limit->state->row.rule.name),
+                bucket_name(limit, limit->kind, name), &limit->bucket, err));
         if (limit->kind == 'k' && !heap_contains(&limit->wake)) { /* all of it is in the table */
             map_remove(&limit->state->keys, limit->name);
             free(limit);
@@ -192,9 +185,8 @@ static int count_held(struct batch *batch, const struct queue_state *state, stru
     struct held_count *counts;
     uint32_t count;
 
-    TRY(batch->store->verbs->limits_count(batch->store, batch->engine->config.namespace_name,
-                                          state->row.rule.name, &batch->arena, &counts, &count,
-                                          err));
+    TRY(batch->store->verbs->limits_count(batch->store, state->row.rule.name, &batch->arena,
+                                          &counts, &count, err));
     *running = held_of(counts, count, type);
     return 0;
 }
@@ -211,7 +203,7 @@ static int peek_shared(struct batch *batch, struct queue_state *state, const str
 
     if (rc < 0 || rate->count == 0)
         return rc;
-    return verbs->bucket_load(batch->store, batch->engine->config.namespace_name,
+    return verbs->bucket_load(batch->store, queue_name_namespace(state->row.rule.name),
                               bucket_name(limit, limit->kind, name), bucket, err);
 }
 

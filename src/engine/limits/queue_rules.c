@@ -2,12 +2,14 @@
  * tasks is in limits.c. */
 #include "engine/limits/queue_rules.h"
 
+#include "core/queue_name.h"
 #include "core/task/order.h"
 #include "core/task/search.h"
 #include "engine/audit/trail.h"
 #include "engine/batch.h"
 #include "engine/engine_state.h"
 #include "engine/limits/limits.h"
+#include "engine/namespaces/namespaces.h"
 #include "store/difference.h"
 
 static int make_view(struct batch *batch, struct queue_state *state, struct arena *arena,
@@ -20,7 +22,6 @@ static int make_view(struct batch *batch, struct queue_state *state, struct aren
     TRY_MEMORY(types);
     view->row = state->row;
     view->row.rule.name = arena_str(arena, state->row.rule.name);
-    view->row.namespace_name = arena_str(arena, state->row.namespace_name);
     view->row.rule.dead_letter_queue = arena_str(arena, state->row.rule.dead_letter_queue);
     view->row.rule.store = arena_str(arena, state->row.rule.store);
     for (uint32_t i = 0; i < state->row.rule.type_limits_count; i++) {
@@ -53,6 +54,13 @@ static int add_counts(struct batch *batch, struct queue_view *views, uint32_t co
     return 0;
 }
 
+/* The full name of what a user names. */
+static int queue_enter(const struct request *base, struct str *name, struct err *err)
+{
+    return name->data && base->caller
+               ? queue_name_enter(namespace_of(base), name, base->arena, err) : 0;
+}
+
 int limits_list(struct batch *batch, struct request *base)
 {
     struct queues_request *request = (struct queues_request *)base;
@@ -62,6 +70,7 @@ int limits_list(struct batch *batch, struct request *base)
     struct queue_state *state;
 
     request->count = 0;
+    TRY(queue_enter(base, &request->name, err));
     if (batch->store->shared && limits_follow(batch, err) < 0) /* others make queues, too */
         return -(int)err->code;
     if (request->name.data && !limits_queue(engine, request->name))
@@ -69,7 +78,8 @@ int limits_list(struct batch *batch, struct request *base)
     request->queues = TRY_MEMORY(arena_alloc_array(
         request->base.arena, map_count(&engine->limits.queues), sizeof *request->queues));
     while ((state = map_next(&engine->limits.queues, &cursor)) != NULL) {
-        if (request->name.data && !str_eq(state->row.rule.name, request->name))
+        if ((request->name.data && !str_eq(state->row.rule.name, request->name)) ||
+            (base->caller && !queue_name_in(state->row.rule.name, namespace_of(base))))
             continue;
         TRY(make_view(batch, state, request->base.arena, &request->queues[request->count++],
                       err));
@@ -126,8 +136,7 @@ static int reorder(struct batch *batch, const struct queue_rule *before,
         return 0;
     TRY(batch_flush(batch, err));
     map_deinit(&batch->tasks); /* copies with the old order are no longer true */
-    return batch->store->verbs->ready_reorder(batch->store, batch->engine->config.namespace_name,
-                                              before->name, new_order, &ctx, err);
+    return batch->store->verbs->ready_reorder(batch->store, before->name, new_order, &ctx, err);
 }
 
 /* No other node changes the queue before this transaction ends, and earlier changes are known. */
@@ -140,8 +149,8 @@ static int hold_row(struct batch *batch, struct str name, struct queue_state **s
     if (!batch->store->shared)
         return 0;
     batch->news.queues_changed = true;
-    TRY(batch->store->verbs->limits_lock(batch->store, batch->engine->config.namespace_name, name,
-                                         &batch->arena, &counts, &count, err));
+    TRY(batch->store->verbs->limits_lock(batch->store, name, &batch->arena, &counts, &count,
+                                         err));
     return limits_follow_one(batch, name, state, err);
 }
 
@@ -151,7 +160,7 @@ static int audit(struct batch *batch, struct queue_patch_request *request, const
 {
     if (!request->base.caller)
         return 0;
-    return trail_note(batch, &request->base, action, "queue", request->name,
+    return trail_note(batch, &request->base, action, "queue", queue_name_plain(request->name),
                       store_queue_difference(before, after, &batch->arena), &request->base.err);
 }
 
@@ -170,14 +179,16 @@ int limits_patch(struct batch *batch, struct request *base)
     struct queue_state *state;
     struct queue_row row;
 
+    TRY(queue_enter(base, &request->name, err));
     if (request->remove)
         return remove_queue(batch, request);
     if (request->known_only && !limits_queue(batch->engine, request->name))
         return err_set(err, ERR_NOT_FOUND, "there is no such queue");
-    if (search_is_pattern(request->name) && !limits_queue(batch->engine, request->name))
+    if (search_is_pattern(queue_name_plain(request->name)) &&
+        !limits_queue(batch->engine, request->name))
         return err_set_field(err, ERR_INVALID, "name", "there is no queue '" STR_FMT "', and a new "
                              "one must not begin or end with '*': patterns do not work here",
-                             STR_ARG(request->name));
+                             STR_ARG(queue_name_plain(request->name)));
     TRY(limits_queue_make(batch, request->name, &state, err));
     TRY(hold_row(batch, request->name, &state, err));
     row = state->row;

@@ -1,17 +1,17 @@
-/* Categories that run at certain times only, or only so many per claim (windows.c). Belongs to the
- * thread that has the turn (inbox.c). */
+/* Categories whose tasks run only at certain times, or only a few per claim (windows.c). Belongs to
+ * the thread that has the turn (inbox.c). */
 #ifndef ENGINE_LIMITS_WINDOWS_H
 #define ENGINE_LIMITS_WINDOWS_H
 
 #include "engine/batch.h"
 #include "store/store.h"
 
-/* May the claim have it? Otherwise it was put off, or given back because of its batch_size. */
+/* May the claim have the task? If not, it was delayed, or given back because of its batch_size. */
 enum claim_move { CLAIM_TAKE, CLAIM_PUT_OFF, CLAIM_GIVE_BACK };
 
 #define WINDOWS_STATE "Waiting for its window"
 #define LOCKED_STATE "Encrypted, and cannot be opened"
-/* After windows changed, the tasks they put off are looked at again page by page. */
+/* After a change of windows, looks again at the tasks they delayed, page by page. */
 struct windows {
     uint64_t seen;        /* a checksum of the windows that put tasks off ... */
     struct delayed after; /* ... as far as this task */
@@ -24,19 +24,20 @@ int windows_look(struct batch *batch, const struct task *task, int64_t *opens_us
 /* A task of a category becomes pending: while its window is closed it is delayed instead. */
 int windows_hold(struct batch *batch, struct task *task, enum status *to, const char **state,
                  struct err *err);
-/* A delayed task is due: true when its window is closed, and it waits on. */
+/* A delayed task is due: true if its window is closed, so that it keeps waiting. */
 int windows_wait_on(struct batch *batch, struct task *task, bool *waits, struct err *err);
 int windows_admit(struct batch *batch, const struct claim_request *request, struct task *task,
                   enum claim_move *move, struct err *err);
-/* What a claim would hand out cannot be opened: it waits for a minute, and then for the next. */
+/* A task that a claim would hand out cannot be decrypted: it waits for a minute, then for the
+ * next. */
 int windows_lock(struct batch *batch, struct task *task, enum claim_move *move, struct err *err);
 /* Must the line see it, because its category counts what one claim gets? */
 bool windows_count(struct batch *batch, const struct task *task);
-/* After windows were changed those put off by them are looked at again, a page at a time. */
+/* After a change of windows, looks again at the tasks they delayed, a page at a time. */
 void windows_begin(struct engine *engine);
 int windows_follow(struct batch *batch, bool *more, struct err *err);
 
-/* Where a task goes that was paused, blocked or is new, and what it says then. */
+/* The status of a task that is new, or no longer paused or blocked, and its state text. */
 static inline int batch_waiting_status(struct batch *batch, struct task *task, enum status *to,
                                        const char **state, struct err *err)
 {

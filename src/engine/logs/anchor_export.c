@@ -6,6 +6,7 @@
 #include "engine/logs/anchor_writer.h"
 #include "engine/logs/log_heads.h"
 #include "engine/logs/log_heads_int.h"
+#include "store/log_memory.h"
 
 #define EXPORT_ROWS 50
 #define EXPORT_BYTES_MAX (EXPORT_ROWS * ANCHOR_LINE_BYTES_MAX)
@@ -68,7 +69,7 @@ static int collect(struct engine *engine, struct gift *gift, struct err *err)
     }
     gift->ends = count < EXPORT_ROWS || wait;
     if (rc == 0 && (gift->lines.failed || arena.failed))
-        rc = log_no_memory(err);
+        rc = err_no_memory(err);
     arena_deinit(&arena);
     return rc;
 }
@@ -99,15 +100,20 @@ static int give_some(struct engine *engine, bool *more, struct err *err)
 void anchor_export(struct engine *engine, int64_t now_us)
 {
     struct log_heads *heads = &engine->heads;
-    int64_t look_us = now_us + LOOK_US, after;
+    int64_t look_us = now_us + LOOK_US, newest, after;
+    char hash[HASH_HEX_BYTES + 1];
     struct err err = {0};
     bool more = true;
     int rc = 0;
 
     if (!is_main(engine) || heads->regressed || !heads->writer)
         return;
+    newest = log_memory_newest(heads->memory, hash);
     while (rc == 0 && more && anchor_writer_has_room(heads->writer, &after))
         rc = give_some(engine, &more, &err);
+    if (rc == 0 && !more && anchor_writer_has_room(heads->writer, &after) && after < newest &&
+        look_us < heads->next_us)
+        heads->next_us = look_us; /* the newest record is gone: the next one tells of it */
     if (rc < 0)
         LOG(engine->log, LOG_WARN, "log.anchor_behind", KC("reason", err.text));
     else if (more && anchor_writer_is_well(heads->writer))
@@ -153,7 +159,7 @@ int log_anchor_compare(struct store *store, const struct anchor_file_end *end, b
     if (rc == 0)
         rc = verbs->anchors_read(store, 0, 1, &arena, &first, &any, err);
     if (rc == 0 && count > 0 && hash_sha256(rows[0].record, hash) < 0)
-        rc = log_no_memory(err);
+        rc = err_no_memory(err);
     if (rc == 0) /* by its text: an attacker may have set the hash beside it */
         *ahead = count == 0 || (rows[0].serial == end->serial
                                     ? memcmp(hash, end->hash, sizeof hash) != 0

@@ -1,5 +1,5 @@
-/* The anchor file: signed records about logs as JSON lines, appended only. Kept where
- * the store's administrator cannot write, it shows every later change (F-J6, F-J7). */
+/* The anchor file: signed records about logs as JSON lines, appended only. If the store's
+ * administrator cannot write to it, it reveals every later change (F-J6, F-J7). */
 #ifndef ENGINE_LOGS_ANCHOR_FILE_H
 #define ENGINE_LOGS_ANCHOR_FILE_H
 
@@ -13,16 +13,18 @@ struct anchor_file_end {
     bool torn;      /* the last line lacks its end */
 };
 
-/* Refused when the folder of the file is not there: the thread that appends cannot make it. */
+/* Refuses a file whose folder does not exist, because the appending thread cannot make the
+ * folder. */
 int anchor_file_check_folder(const char *path, struct err *err);
 /* A file that is not there has no records. */
 int anchor_file_end(const char *path, struct anchor_file_end *end, struct err *err);
-/* Makes it if it is not there; what a crash left of a last line is cut off or ended. */
+/* Makes the file if it does not exist; cuts off or ends the last line that a crash left. */
 int anchor_file_append(const char *path, struct str lines, bool torn, struct err *err);
 int anchor_file_read(const char *path, void (*line)(void *ctx, struct str line), void *ctx,
                      struct err *err);
 
-/* Has the file (its end) a record that the store lacks or has otherwise? anchor_export.c */
+/* Does the end of the file hold a record that the store lacks or has with other content?
+ * anchor_export.c */
 struct store;
 int log_anchor_compare(struct store *store, const struct anchor_file_end *end, bool *ahead,
                        struct err *err);

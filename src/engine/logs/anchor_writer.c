@@ -2,12 +2,10 @@
 
 #include "base/buf.h"
 #include "base/clock.h"
+#include "base/thread.h"
 
 #include <errno.h>
-#include <pthread.h>
-#include <signal.h>
 #include <stdlib.h>
-#include <time.h>
 
 #define ROOM_BYTES ((size_t)4 * 1024 * 1024) /* then it takes no more; one gift may go beyond */
 #define GIFT_BYTES_MAX ((size_t)64 * ANCHOR_LINE_BYTES_MAX)
@@ -35,18 +33,10 @@ struct anchor_writer {
 static void wait_until(struct anchor_writer *writer, int64_t until_boot_us)
 {
     int64_t left_us = until_boot_us - clock_boot_us();
-    struct timespec at;
+    struct timespec at = thread_deadline(left_us > 0 ? left_us : 0);
 
-    if (left_us <= 0)
-        return;
-    clock_gettime(CLOCK_MONOTONIC, &at);
-    at.tv_sec += left_us / CLOCK_SECOND_US;
-    at.tv_nsec += left_us % CLOCK_SECOND_US * 1000;
-    if (at.tv_nsec >= 1000000000) {
-        at.tv_nsec -= 1000000000;
-        at.tv_sec++;
-    }
-    pthread_cond_timedwait(&writer->changed, &writer->mutex, &at);
+    if (left_us > 0)
+        pthread_cond_timedwait(&writer->changed, &writer->mutex, &at);
 }
 
 static void writer_free(struct anchor_writer *writer)
@@ -141,23 +131,10 @@ static void *run(void *ctx)
 
 /* ---- the thread that gives lines ---- */
 
-static int start_thread(struct anchor_writer *writer, struct err *err)
-{
-    sigset_t all, before;
-    int rc;
-
-    sigfillset(&all);
-    pthread_sigmask(SIG_SETMASK, &all, &before);
-    rc = pthread_create(&writer->thread, NULL, run, writer);
-    pthread_sigmask(SIG_SETMASK, &before, NULL);
-    return rc == 0 ? 0 : err_set(err, ERR_MEMORY, "cannot start the thread of the anchor file");
-}
-
 struct anchor_writer *anchor_writer_start(const char *path, const struct anchor_file_end *end,
                                           const struct log *log, struct err *err)
 {
     struct anchor_writer *writer = calloc(1, sizeof *writer);
-    pthread_condattr_t attributes;
 
     if (!writer || !(writer->path = strdup(path))) {
         err_set(err, ERR_MEMORY, "out of memory for the anchor file");
@@ -172,11 +149,9 @@ struct anchor_writer *anchor_writer_start(const char *path, const struct anchor_
         writer->torn = end->torn;
     }
     pthread_mutex_init(&writer->mutex, NULL);
-    pthread_condattr_init(&attributes);
-    pthread_condattr_setclock(&attributes, CLOCK_MONOTONIC);
-    pthread_cond_init(&writer->changed, &attributes);
-    pthread_condattr_destroy(&attributes);
-    if (start_thread(writer, err) < 0) {
+    thread_cond_init(&writer->changed);
+    if (thread_start(&writer->thread, 0, run, writer) != 0) {
+        err_set(err, ERR_MEMORY, "cannot start the thread of the anchor file");
         writer_free(writer);
         return NULL;
     }

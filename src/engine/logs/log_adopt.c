@@ -78,7 +78,7 @@ int log_adopt(struct batch *batch, struct pen *pen, struct err *err)
     int rc = 0;
 
     if (!page)
-        return log_no_memory(err);
+        return err_no_memory(err);
     page->arena = (struct arena)ARENA_INIT(0);
     do {
         arena_reset(&page->arena);

@@ -134,7 +134,7 @@ static int check_chains(struct batch *batch, const struct ages *ages, const bool
     uint32_t count = 0;
 
     if (!ranges || !fit)
-        return log_no_memory(err);
+        return err_no_memory(err);
     for (uint32_t i = 0; i < ages->count; i++)
         if (wanted[i])
             ranges[count++] = (struct log_range){ages->lasts[i].execution_id, 1,
@@ -153,7 +153,7 @@ static int keep_changed(struct batch *batch, const struct ages *ages, bool *stay
     bool *fits = arena_alloc_array(&batch->arena, ages->count + 1, sizeof *fits);
 
     if (!wanted || !fits)
-        return log_no_memory(err);
+        return err_no_memory(err);
     for (uint32_t i = 0; i < ages->count; i++)
         wanted[i] = !stays[ages->at[i]];
     TRY(check_chains(batch, ages, wanted, "retention leaves its task", fits, err));
@@ -162,7 +162,7 @@ static int keep_changed(struct batch *batch, const struct ages *ages, bool *stay
     for (uint32_t i = 0; i < ages->count; i++)
         if (!stays[ages->at[i]] &&
             log_checked_add(batch->store, &ages->lasts[i].execution_id) < 0)
-            return log_no_memory(err);
+            return err_no_memory(err);
     return 0;
 }
 
@@ -174,7 +174,7 @@ int log_ages_keep(struct batch *batch, struct task **tasks, int64_t *keep_ms, ui
     uint32_t kept = 0;
 
     if (!stays)
-        return log_no_memory(err);
+        return err_no_memory(err);
     memset(stays, 0, *count * sizeof *stays);
     TRY(find_ages(batch, tasks, *count, &ages, err));
     for (uint32_t i = 0; i < ages.count; i++)
@@ -200,7 +200,7 @@ static int refuse(struct batch *batch, const struct log_last *last, struct err *
     doubt(batch, last, GOES_UNSIGNED);
     return log_cuts_add(&batch->logs.refused, &last->execution_id, last->seq, last->chain_hash, 0,
                         0) < 0
-               ? log_no_memory(err)
+               ? err_no_memory(err)
                : 0;
 }
 
@@ -215,14 +215,14 @@ int log_ages_refuse(struct batch *batch, struct task *const *tasks, uint32_t cou
     proven = arena_alloc_array(&batch->arena, ages.count + 1, sizeof *proven);
     fits = arena_alloc_array(&batch->arena, ages.count + 1, sizeof *fits);
     if (!proven || !fits)
-        return log_no_memory(err);
+        return err_no_memory(err);
     for (uint32_t i = 0; i < ages.count; i++) {
         const struct log_last *last = &ages.lasts[i];
         bool checked = log_is_checked(batch->store, &last->execution_id);
 
         proven[i] = is_proven(batch, tasks[ages.at[i]], last);
         if (log_checked_add(batch->store, &last->execution_id) < 0)
-            return log_no_memory(err);
+            return err_no_memory(err);
         if (!proven[i] && refuse(batch, last, err) < 0)
             return -(int)err->code;
         proven[i] &= !checked;

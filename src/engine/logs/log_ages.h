@@ -14,12 +14,13 @@ struct task;
  * what the store says, moved along. */
 int log_ages_keep(struct batch *batch, struct task **tasks, int64_t *keep_ms, uint32_t *count,
                   struct err *err);
-/* Of tasks that a user deletes: what is not by the key goes without a signed record. */
+/* For tasks that a user deletes: removes lines that the key did not make, without a signed
+ * record. */
 int log_ages_refuse(struct batch *batch, struct task *const *tasks, uint32_t count,
                     struct err *err);
 int log_ages_ready(struct batch *batch, struct err *err); /* where there are lines */
-/* The time that logs are old by: never ahead of this machine's clock, as that of the queue may be,
- * which begins at the newest time in the store. */
+/* The time by which the age of logs is measured. It is never ahead of this machine's clock; the
+ * engine's may be, because it begins at the newest time in the store. */
 int64_t log_now_us(const struct batch *batch);
 int log_retention_run(struct batch *batch, bool *more, struct err *err);
 

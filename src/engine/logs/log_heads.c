@@ -23,11 +23,6 @@ static int64_t every_us(const struct engine *engine)
     return (every_ms > 0 ? every_ms : EVERY_DEFAULT_MS) * CLOCK_MS_US;
 }
 
-int log_no_memory(struct err *err)
-{
-    return err_set(err, ERR_MEMORY, "out of memory for the records of logs; try again");
-}
-
 void log_heads_begin(struct batch *batch)
 {
     for (int i = 0; i < CUT_REASON_COUNT; i++)
@@ -41,6 +36,7 @@ void log_heads_begin(struct batch *batch)
     batch->store->log_seen =
         batch->store->log_memory ? log_memory_now(batch->store->log_memory) : 0;
     batch->store->log_written = &batch->logs.written;
+    batch->store->log_refused = &batch->logs.refused;
     batch->store->log_checked = &batch->logs.checked;
     log_heads_reason(batch, CUT_DELETE);
 }
@@ -79,10 +75,12 @@ int pen_write(struct batch *batch, struct pen *pen, struct anchor *anchor,
         anchor->lines += items[i].lines;
     buf_reset(&pen->text);
     if (anchor_make(anchor, items, count, pen->key, &pen->text, &row) < 0)
-        return log_no_memory(err);
+        return err_no_memory(err);
     TRY(batch->store->verbs->logs->anchor_insert(batch->store, &row, err));
     pen->last = row;
     memcpy(batch->engine->heads.newest, row.hash, sizeof row.hash);
+    batch->logs.newest = row.serial;
+    memcpy(batch->logs.newest_hash, row.hash, sizeof row.hash);
     pen->before.lines = anchor->lines;
     batch->wrote = true;
     return 0;
@@ -93,13 +91,17 @@ int pen_write(struct batch *batch, struct pen *pen, struct anchor *anchor,
 static int begin_records(struct batch *batch, struct pen *pen, struct err *err)
 {
     struct anchor begin = {.kind = ANCHOR_BEGIN};
-    bool any;
+    struct log_part trail;
+    bool any, has_trail;
 
     TRY(batch->store->verbs->logs->any_line(batch->store, &any, err));
     if (!pen->again)
         pen->since_us = any ? batch->now_us : 0;
     pen->begin = pen->last.serial + 1;
     TRY(pen_write(batch, pen, &begin, NULL, 0, err));
+    TRY(trail_adopt(batch, &trail, &has_trail, err));
+    if (has_trail)
+        TRY(pen_write_parts(batch, pen, ANCHOR_HEADS, STR("adopted"), &trail, 1, err));
     return any ? log_adopt(batch, pen, err) : 0;
 }
 
@@ -118,14 +120,33 @@ static int pen_prove(struct batch *batch, struct pen *pen, struct err *err)
     return 0;
 }
 
+/* The record that this process made last has to be there. Behind it the records continue, also
+ * where an intruder removed it. Only after the lock that records take turns with. */
+static void pen_compare(struct batch *batch, struct pen *pen)
+{
+    struct log_memory *memory = batch->store->log_memory;
+    char hash[HASH_HEX_BYTES + 1], found[HASH_HEX_BYTES + 1];
+    int64_t newest = memory && batch->logs.newest == 0 ? log_memory_newest(memory, hash) : 0;
+
+    hash_hex(pen->before.hash, HASH_BYTES, found);
+    if (newest == 0 || pen->last.serial > newest ||
+        (pen->last.serial == newest && strcmp(found, hash) == 0))
+        return;
+    pen->foreign = true;
+    log_tell_foreign(batch->engine, pen->last.serial);
+    pen->last.serial = newest;
+    memcpy(pen->last.hash, hash, sizeof pen->last.hash);
+}
+
 int pen_take(struct batch *batch, struct pen *pen, struct err *err)
 {
-
     *pen = (struct pen){.text = BUF_INIT(ANCHOR_BYTES_MAX)};
     TRY(batch->store->verbs->logs->anchor_last(batch->store, &batch->arena, &pen->last, err));
     if (pen->last.serial > 0 && !anchor_parse(pen->last.record, &pen->before))
         pen->before = (struct anchor){.lines = 0}; /* verify tells of it */
     TRY(log_key_take(batch, pen, err));
+    if (pen->key && !pen->foreign)
+        pen_compare(batch, pen);
     return pen_prove(batch, pen, err);
 }
 
@@ -172,7 +193,8 @@ struct taken {
     struct log_taken rounds[ROUNDS_MAX];
     uint32_t rounds_count;
     bool more;
-    bool trail; /* the audit trail has entries that no record names */
+    bool trail; /* the audit trail has entries that no record names: */
+    struct log_part entries;
 };
 
 static int take_heads(struct batch *batch, struct taken *taken, struct err *err)
@@ -189,19 +211,12 @@ static int take_heads(struct batch *batch, struct taken *taken, struct err *err)
     return 0;
 }
 
-/* Where the audit trail stands, if no record says it yet. */
-static int sign_trail(struct batch *batch, struct pen *pen, struct err *err)
+static int sign_trail(struct batch *batch, struct pen *pen, const struct log_part *entries,
+                      struct err *err)
 {
-    struct log_part head;
-    bool any;
-
-    TRY(trail_unsigned(batch, &head, &any, err));
-    if (!any)
-        return 0;
-    log_tell_doubt(batch);
-    TRY(pen_write_parts(batch, pen, head.refused ? ANCHOR_REFUSED : ANCHOR_HEADS, STR_NONE, &head,
-                        1, err));
-    return trail_signed(batch, &head, err);
+    TRY(pen_write_parts(batch, pen, entries->refused ? ANCHOR_REFUSED : ANCHOR_HEADS, STR_NONE,
+                        entries, 1, err));
+    return trail_signed(batch, entries, err);
 }
 
 static int write_all(struct batch *batch, const struct taken *taken, bool seam, struct err *err)
@@ -219,7 +234,7 @@ static int write_all(struct batch *batch, const struct taken *taken, bool seam, 
         rc = pen_write_parts(batch, &pen, ANCHOR_HEADS, STR("written"),
                              batch->logs.remembered.items, batch->logs.remembered.count, err);
     if (rc == 0 && taken->trail)
-        rc = sign_trail(batch, &pen, err);
+        rc = sign_trail(batch, &pen, &taken->entries, err);
     batch->logs.anchored = true;
     batch->logs.sewn = seam;
     buf_deinit(&pen.text);
@@ -232,7 +247,6 @@ static int write_all(struct batch *batch, const struct taken *taken, bool seam, 
  * looked for. */
 static int take_signable(struct batch *batch, struct taken *taken, struct err *err)
 {
-    struct log_part trail;
     bool waits, open;
 
     TRY(log_key_look(batch, &waits, err));
@@ -240,7 +254,7 @@ static int take_signable(struct batch *batch, struct taken *taken, struct err *e
         batch->engine->heads.next_us = batch->now_us + every_us(batch->engine);
         return 0;
     }
-    TRY(trail_unsigned(batch, &trail, &taken->trail, err));
+    TRY(trail_unsigned(batch, &taken->entries, &taken->trail, err));
     TRY(batch->store->verbs->logs->heads_open(batch->store, &open, err));
     if (!open && !taken->trail)
         return 0;
@@ -250,28 +264,57 @@ static int take_signable(struct batch *batch, struct taken *taken, struct err *e
     return open ? take_heads(batch, taken, err) : 0;
 }
 
+static bool is_cut(const struct batch *batch, const struct log_head *head)
+{
+    for (int i = 0; i < CUT_REASON_COUNT; i++)
+        for (uint32_t at = 0; at < batch->logs.cuts[i].count; at++) {
+            const struct log_head *cut = &batch->logs.cuts[i].items[at].head;
+
+            if (cut->seq >= head->seq && uuid_eq(&cut->execution_id, &head->execution_id))
+                return true;
+        }
+    return false;
+}
+
+/* This transaction removed them itself. */
+static void drop_cut(const struct batch *batch, struct log_cuts *found)
+{
+    uint32_t kept = 0;
+
+    for (uint32_t i = 0; i < found->count; i++)
+        if (!is_cut(batch, &found->items[i].head))
+            found->items[kept++] = found->items[i];
+    found->count = kept;
+}
+
 /* What this node wrote is signed also where an attacker has removed the notes of it meanwhile. Of a
  * store with several nodes another one may have signed or removed those lines: then it is named
  * twice. */
 static int recall(struct batch *batch, const struct taken *taken, struct err *err)
 {
-    const struct log_part *named[ROUNDS_MAX];
-    uint32_t counts[ROUNDS_MAX];
+    const struct log_part *named[ROUNDS_MAX + 1];
+    uint32_t counts[ROUNDS_MAX + 1], lists = taken->rounds_count;
     struct log_cuts *found = &batch->logs.remembered;
     bool waits;
 
+    for (uint32_t i = 0; i < taken->rounds_count; i++) {
+        named[i] = taken->rounds[i].parts;
+        counts[i] = taken->rounds[i].count;
+    }
+    if (taken->trail) {
+        named[lists] = &taken->entries;
+        counts[lists++] = 1;
+    }
+    log_written_drop(&batch->logs.written, named, counts, lists);
     if (!batch->store->log_memory || taken->more)
         return 0;
     TRY(log_key_look(batch, &waits, err));
     if (waits)
         return 0;
-    for (uint32_t i = 0; i < taken->rounds_count; i++) {
-        named[i] = taken->rounds[i].parts;
-        counts[i] = taken->rounds[i].count;
-    }
     if (log_memory_list(batch->store->log_memory, batch->store->log_seen, named, counts,
-                        taken->rounds_count, found) < 0)
-        return log_no_memory(err);
+                        lists, found) < 0)
+        return err_no_memory(err);
+    drop_cut(batch, found);
     if (found->count > 0)
         TRY(log_heads_ready(batch, err));
     batch->logs.recalled = true;
@@ -282,14 +325,38 @@ static int recall(struct batch *batch, const struct taken *taken, struct err *er
     return 0;
 }
 
+/* Has an intruder removed the newest record that this process made? The anchor file may not have it
+ * yet. The next record tells of that. */
+static int look_for_newest(struct batch *batch, bool *gone, struct err *err)
+{
+    struct log_memory *memory = batch->store->log_memory;
+    char hash[HASH_HEX_BYTES + 1];
+    int64_t newest = memory ? log_memory_newest(memory, hash) : 0;
+    struct anchor_row *rows;
+    struct anchor anchor;
+    uint32_t count;
+
+    *gone = false;
+    if (newest == 0)
+        return 0;
+    TRY(batch->store->verbs->logs->anchors_read(batch->store, newest - 1, 1, &batch->arena, &rows,
+                                                &count, err));
+    *gone = count == 0;
+    if (count == 0 || rows[0].serial > newest) /* or it was trimmed */
+        return 0;
+    *gone = !log_record_trusted(&batch->engine->heads, &rows[0], &anchor);
+    return 0;
+}
+
 int log_heads_write(struct batch *batch, bool timers, struct err *err)
 {
     struct engine *engine = batch->engine;
     struct log_heads *heads = &engine->heads;
-    bool due = timers && is_main(engine) && heads->next_us <= batch->now_us;
+    bool full = engine->main->heads.memory && log_memory_is_full(engine->main->heads.memory);
+    bool due = timers && is_main(engine) && (heads->next_us <= batch->now_us || full);
     bool seam = due && heads->regressed;
     struct taken taken = {.rounds_count = 0};
-    bool cut = batch->logs.blanks.count > 0 || batch->logs.refused.count > 0;
+    bool cut = batch->logs.blanks.count > 0 || batch->logs.refused.count > 0, gone = false;
 
     for (int i = 0; i < CUT_REASON_COUNT; i++)
         cut |= batch->logs.cuts[i].count > 0;
@@ -304,10 +371,12 @@ int log_heads_write(struct batch *batch, bool timers, struct err *err)
         if (taken.more)
             heads->next_us = batch->now_us + AGAIN_US;
         TRY(recall(batch, &taken, err));
+        TRY(look_for_newest(batch, &gone, err));
     }
     FAULT_POINT("log.anchor");
     log_tell_doubt(batch);
-    if (cut || seam || taken.trail || taken.rounds_count > 0 || batch->logs.remembered.count > 0)
+    if (cut || seam || gone || taken.trail || taken.rounds_count > 0 ||
+        batch->logs.remembered.count > 0)
         TRY(write_all(batch, &taken, seam, err));
     return batch->logs.trim_before_us ? log_trim(batch, err) : 0;
 }
@@ -318,10 +387,12 @@ void log_heads_committed(struct engine *engine, const struct batch *batch)
 
     engine->heads.ready |= batch->logs.ready;
     if (memory && batch->logs.recalled)
-        log_memory_signed(memory, engine->store->log_seen, &batch->logs.remembered,
-                          !engine->store->shared);
+        log_memory_signed(memory, engine->store->log_seen, &batch->logs.remembered);
     if (memory)
-        log_memory_commit(memory, &batch->logs.written, batch->logs.cuts, CUT_REASON_COUNT);
+        log_memory_commit(memory, &batch->logs.written, &batch->logs.refused, batch->logs.cuts,
+                          CUT_REASON_COUNT);
+    if (memory && batch->logs.newest > 0)
+        log_memory_put_newest(memory, batch->logs.newest, batch->logs.newest_hash);
     if (!batch->logs.anchored)
         return;
     if (batch->logs.sewn)
@@ -329,12 +400,18 @@ void log_heads_committed(struct engine *engine, const struct batch *batch)
     anchor_export(engine, batch->now_us);
 }
 
+void log_heads_forget(struct engine *engine)
+{
+    if (engine->heads.memory)
+        log_memory_forget(engine->heads.memory);
+}
+
 int log_heads_open(struct engine *engine, struct err *err)
 {
     engine->heads.next_us = engine->store->verbs->logs ? engine_clock_us(engine) : INT64_MAX;
     engine->heads.memory = engine->store->verbs->logs ? log_memory_new() : NULL;
     if (engine->store->verbs->logs && !engine->heads.memory)
-        return log_no_memory(err);
+        return err_no_memory(err);
     return engine->store->verbs->logs ? anchor_export_open(engine, err) : 0;
 }
 
@@ -365,7 +442,7 @@ int log_heads_stop(struct engine *engine, struct err *err)
 
     if (!engine->store->verbs->logs)
         return 0;
-    if (engine->store->shared || engine->heads.next_us != INT64_MAX)
+    if (engine->store->shared || engine->heads.next_us != INT64_MAX || engine->heads.ready)
         rc = write_last(engine, err);
     anchor_export_stop(engine);
     return rc;

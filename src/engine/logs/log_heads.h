@@ -43,12 +43,13 @@ int log_heads_open(struct engine *engine, struct err *err);
 void log_heads_begin(struct batch *batch);
 void log_heads_reason(struct batch *batch, enum cut_reason reason); /* of what is removed now */
 void log_heads_note(struct batch *batch);                           /* lines were written */
-/* Before lines are written, or those that are there are believed: the key is loaded, and the first
- * record made. */
+/* Loads the key and makes the first record; called before lines are written or stored ones
+ * trusted. */
 int log_heads_ready(struct batch *batch, struct err *err);
 int log_heads_write(struct batch *batch, bool timers, struct err *err); /* last in a transaction */
 void log_heads_trim(struct batch *batch, int64_t before_us); /* records older than logs are kept */
 void log_heads_committed(struct engine *engine, const struct batch *batch);
+void log_heads_forget(struct engine *engine); /* the store may lack the last of what it knows */
 int log_heads_stop(struct engine *engine, struct err *err);
 void log_heads_close(struct engine *engine);
 

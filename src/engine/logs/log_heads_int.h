@@ -22,8 +22,6 @@ struct pen {
     struct buf text;
 };
 
-/* log_heads.c */
-int log_no_memory(struct err *err);
 int pen_take(struct batch *batch, struct pen *pen, struct err *err);
 int pen_write(struct batch *batch, struct pen *pen, struct anchor *anchor,
               const struct log_part *items, uint32_t count, struct err *err);
@@ -33,11 +31,11 @@ int pen_write_parts(struct batch *batch, struct pen *pen, enum anchor_kind kind,
                     struct err *err);
 /* log_key.c */
 int log_key_take(struct batch *batch, struct pen *pen, struct err *err); /* the one to sign with */
-/* Fills what the record says if it is by our key; without one all are believed. */
+/* Fills in the record's content if our key signed it; without a key every record is accepted. */
 bool log_record_trusted(const struct log_heads *heads, const struct anchor_row *row,
                         struct anchor *anchor);
 void log_tell_foreign(struct engine *engine, int64_t serial); /* such a record is none of ours */
-/* *waits: the store has a key, and we do not; what can wait for it does. */
+/* waits: the store has a key and this process does not; whatever can wait for it waits. */
 int log_key_look(struct batch *batch, bool *waits, struct err *err);
 /* log_sign.c: chains that continued, checked and signed */
 struct log_taken {

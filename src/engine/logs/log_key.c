@@ -193,7 +193,7 @@ static int take_mac(struct batch *batch, struct err *err)
     struct log_heads *heads = &batch->engine->heads;
 
     if (!heads->mac && !(heads->mac = logmac_new(heads->key)))
-        return log_no_memory(err);
+        return err_no_memory(err);
     batch->store->log_mac = heads->mac;
     return 0;
 }

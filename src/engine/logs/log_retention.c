@@ -36,11 +36,6 @@ struct step {
     bool more;
 };
 
-static int no_memory(struct err *err)
-{
-    return err_set(err, ERR_MEMORY, "out of memory for the retention of logs; try again");
-}
-
 /* ---- places ---- */
 
 static int place_load(struct step *step, uint64_t sum, struct err *err)
@@ -129,7 +124,7 @@ static int find_ranges(struct step *step, struct err *err)
     step->left = LOOK_LINES;
     step->ranges = arena_alloc_array(&batch->arena, LOOK_LINES, sizeof *step->ranges);
     if (!step->ranges)
-        return no_memory(err);
+        return err_no_memory(err);
     TRY(batch->store->verbs->logs->anchors_read(batch->store, step->place.serial, LOOK_RECORDS,
                                                 &batch->arena, &rows, &count, err));
     while (at < count && step->left > 0 && take_record(step, &rows[at]))
@@ -163,7 +158,7 @@ static int run_level(struct batch *batch, enum log_severity level, int64_t windo
         if (emptied[i] > 0 &&
             log_blanks_add(&batch->logs.blanks, &step.ranges[i].execution_id, step.ranges[i].to_seq,
                            level, emptied[i], step.newest_us) < 0)
-            return no_memory(err);
+            return err_no_memory(err);
     *more |= step.more;
     return 0;
 }
@@ -202,7 +197,7 @@ static int choose_ranges(struct step *step, int64_t window_ms, struct err *err)
     uint32_t chosen = 0;
 
     if (!runs)
-        return no_memory(err);
+        return err_no_memory(err);
     TRY(batch->store->verbs->logs->runs_find(batch->store, step->ranges, step->count, &batch->arena,
                                              runs, err));
     for (uint32_t i = 0; i < step->count; i++) {

@@ -76,7 +76,7 @@ int log_sign_heads(struct batch *batch, struct pen *pen, const struct log_taken 
     struct sorted sorted;
 
     if (!sorted_new(batch, taken->count, &sorted))
-        return log_no_memory(err);
+        return err_no_memory(err);
     for (uint32_t i = 0; i < taken->count; i++)
         sort_note(batch, &taken->notes[i], &taken->parts[i], &sorted);
     log_tell_doubt(batch);
@@ -124,7 +124,7 @@ static int refuse_unchecked(struct batch *batch, const struct log_part *cut, str
     batch->store->log_doubt = (struct log_doubt){"other lines went than were checked before, and "
                                                  "that is not signed", head->execution_id};
     return log_cuts_add(&batch->logs.refused, &head->execution_id, head->seq, str_of(hex), 0, 0) < 0
-               ? log_no_memory(err)
+               ? err_no_memory(err)
                : 0;
 }
 
@@ -153,7 +153,7 @@ static int note_cuts(struct batch *batch, const struct log_cuts *cuts, struct er
     if (!batch->store->log_mac || cuts->count == 0)
         return 0;
     if (!alive || !notes)
-        return log_no_memory(err);
+        return err_no_memory(err);
     TRY(verbs->heads_alive(batch->store, cuts->items, cuts->count, alive, err));
     for (uint32_t i = 0; i < cuts->count; i++)
         if (alive[i])

@@ -63,7 +63,7 @@ static int keep_alive(struct batch *batch, const struct anchor *old, struct log_
     uint32_t found, kept_before = *count;
 
     if (!items || !alive)
-        return log_no_memory(err);
+        return err_no_memory(err);
     *fits = read_items(old, items, &found);
     if (!*fits)
         return 0;
@@ -127,7 +127,7 @@ int log_trim(struct batch *batch, struct err *err)
     bool fits = true, ours;
 
     if (!kept)
-        return log_no_memory(err);
+        return err_no_memory(err);
     TRY(batch->store->verbs->logs->anchors_read(batch->store, 0, TRIM_ROWS, &batch->arena, &rows,
                                                 &count, err));
     if (count < TRIM_ROWS || rows[count - 1].created_at_us >= batch->logs.trim_before_us)

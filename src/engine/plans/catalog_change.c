@@ -5,12 +5,16 @@
 
 #include "base/fault.h"
 #include "calendar/zones.h"
+#include "core/callback_allow.h"
 #include "core/plan/catalog_fields.h"
 #include "core/plan/catalog_parse.h"
 #include "core/plan/job.h"
+#include "core/queue_name.h"
+#include "engine/access/rights.h"
 #include "engine/audit/trail.h"
 #include "engine/batch.h"
 #include "engine/engine_state.h"
+#include "engine/namespaces/namespaces.h"
 #include "engine/plans/categories.h"
 #include "engine/tasks/claim.h"
 #include "engine/plans/fire.h"
@@ -29,14 +33,30 @@ int catalog_no_such(struct err *err, const char *what, const struct uuid *id)
     return err_set(err, ERR_NOT_FOUND, "there is no %s %s", what, text);
 }
 
-int catalog_job(struct batch *batch, const struct uuid *id, struct batch_job **found,
-                struct err *err)
+struct str catalog_namespace(const struct request *request)
+{
+    struct str name = namespace_of(request);
+
+    return name.data ? name : STR(TASK_DEFAULT_NAMESPACE);
+}
+
+static int find_job(struct batch *batch, const struct request *request, const struct uuid *id,
+                    struct batch_job **found, struct err *err)
 {
     TRY(jobs_load(batch, id, 1, true, err));
     *found = jobs_get(batch, id);
-    if (!*found || (*found)->job->deleted_at_us != 0)
+    if (!*found || (*found)->job->deleted_at_us != 0 ||
+        namespace_hides(request, (*found)->job->namespace_name) ||
+        rights_hide(request, (*found)->job->created_by))
         return catalog_no_such(err, "job", id);
     return 0;
+}
+
+int catalog_job(struct batch *batch, const struct request *request, const struct uuid *id,
+                struct batch_job **found, struct err *err)
+{
+    TRY(find_job(batch, request, id, found, err));
+    return rights_change(request, (*found)->job->created_by, "this job", err);
 }
 
 static const struct catalog_verbs *verbs_of(const struct batch *batch)
@@ -57,7 +77,7 @@ static int check_category(struct batch *batch, const struct category *category, 
     TRY(category_check(category, err));
     TRY(category_rules_read(category->configuration, arena, &rules, err));
     TRY(window_parse(rules.allowed_windows, &windows, err));
-    TRY(categories_find(batch, category->name, &same, err));
+    TRY(categories_find(batch, category->namespace_name, category->name, &same, err));
     if (same && !uuid_eq(&same->row.id, &category->id))
         return err_set_field(err, ERR_CONFLICT, "name", "there is a category '" STR_FMT
                              "' already", STR_ARG(category->name));
@@ -89,7 +109,7 @@ static int create_category(struct batch *batch, struct catalog_request *request)
     struct category *category = &request->item.category;
 
     category->id = uuid7_new(&batch->engine->ids, batch->now_us);
-    category->namespace_name = batch->engine->config.namespace_name;
+    category->namespace_name = catalog_namespace(&request->base);
     category->created_at_us = batch->now_us;
     return put_category(batch, category, &request->base.err);
 }
@@ -103,7 +123,7 @@ static int update_category(struct batch *batch, struct catalog_request *request)
     bool was_active;
 
     TRY(categories_get(batch, &request->id, &state, err));
-    if (!state)
+    if (!state || namespace_hides(&request->base, state->row.namespace_name))
         return catalog_no_such(err, "category", &request->id);
     category = state->row;
     was_active = category.is_active;
@@ -126,7 +146,7 @@ static int delete_category(struct batch *batch, struct catalog_request *request)
     struct category_state *state;
 
     TRY(categories_get(batch, &request->id, &state, err));
-    if (!state)
+    if (!state || namespace_hides(&request->base, state->row.namespace_name))
         return catalog_no_such(err, "category", &request->id);
     if (str_is(state->row.name, CATEGORY_GENERAL))
         return err_set(err, ERR_CONFLICT, "jobs without a category are in '" CATEGORY_GENERAL
@@ -146,7 +166,8 @@ static int find_category(struct batch *batch, const struct catalog_request *requ
     job->category_id = (struct uuid){{0}};
     if (!request->category.data)
         return 0;
-    TRY(categories_find(batch, request->category, &category, err));
+    TRY(categories_find(batch, catalog_namespace(&request->base), request->category, &category,
+                        err));
     if (!category)
         return err_set_field(err, ERR_INVALID, "category", "there is no category '" STR_FMT "'",
                              STR_ARG(request->category));
@@ -155,7 +176,8 @@ static int find_category(struct batch *batch, const struct catalog_request *requ
 }
 
 /* As a whole, and whether its runs could be made. */
-static int check_job(struct batch *batch, const struct job *job, struct err *err)
+static int check_job(struct batch *batch, const struct request *request, const struct job *job,
+                     struct err *err)
 {
     struct task_input *input = TRY_MEMORY(arena_alloc(&batch->arena, sizeof *input));
     struct category_state *category;
@@ -168,14 +190,27 @@ static int check_job(struct batch *batch, const struct job *job, struct err *err
         return err_set_field(err, ERR_INVALID, "queue", "the queue '" STR_FMT "' lives in another "
                              "store than the jobs; choose one of the main store",
                              STR_ARG(input->spec.queue));
-    return 0;
+    if (!request->caller || !request->caller->principal)
+        return 0;
+    if (input->spec.callback_url.data)
+        TRY(callback_check_right(batch->engine->settings, request->caller->principal, err));
+    return principal_check_work(request->caller->principal, queue_name_plain(input->spec.queue),
+                                input->spec.type, category->row.name, err);
+}
+
+/* Who lets a job be fired may use what it uses. */
+int catalog_check_work(struct batch *batch, const struct request *request,
+                       const struct batch_job *known, struct err *err)
+{
+    return check_job(batch, request, known->job, err);
 }
 
 static int put_job(struct batch *batch, const struct catalog_request *request, struct job *job,
                    struct err *err)
 {
     TRY(find_category(batch, request, job, err));
-    TRY(check_job(batch, job, err));
+    TRY(check_job(batch, &request->base, job, err));
+    job->principal = request_maker(&request->base);
     job->updated_at_us = batch->now_us;
     FAULT_POINT("catalog.put");
     return verbs_of(batch)->job_put(batch->store, job, err);
@@ -186,7 +221,7 @@ static int create_job(struct batch *batch, struct catalog_request *request)
     struct job *job = &request->item.job;
 
     job->id = uuid7_new(&batch->engine->ids, batch->now_us);
-    job->namespace_name = batch->engine->config.namespace_name;
+    job->namespace_name = catalog_namespace(&request->base);
     job->created_at_us = batch->now_us;
     job->deleted_at_us = 0;
     job->last_task_id = (struct uuid){{0}};
@@ -214,7 +249,7 @@ static int update_job(struct batch *batch, struct catalog_request *request)
     int was_active, is_active;
 
     TRY(batch_settle(batch, err));
-    TRY(catalog_job(batch, &request->id, &known, err));
+    TRY(catalog_job(batch, &request->base, &request->id, &known, err));
     TRY(jobs_flush(batch, err));
     TRY(verbs_of(batch)->jobs_load(batch->store, &request->id, 1, false, request->base.arena, &job,
                                    err));
@@ -243,7 +278,7 @@ static int delete_job(struct batch *batch, struct catalog_request *request)
     struct batch_job *known;
 
     TRY(batch_settle(batch, err));
-    TRY(catalog_job(batch, &request->id, &known, err));
+    TRY(catalog_job(batch, &request->base, &request->id, &known, err));
     TRY(jobs_flush(batch, err));
     FAULT_POINT("catalog.delete");
     TRY(verbs_of(batch)->job_delete(batch->store, &request->id, batch->now_us, err));
@@ -294,27 +329,30 @@ static int create_dependency(struct batch *batch, struct catalog_request *reques
     struct batch_job *job, *other;
 
     dependency->id = uuid7_new(&batch->engine->ids, batch->now_us);
-    dependency->namespace_name = batch->engine->config.namespace_name;
+    dependency->namespace_name = catalog_namespace(&request->base);
     dependency->created_at_us = batch->now_us;
     TRY(job_dependency_read(dependency, err));
-    TRY(catalog_job(batch, &dependency->job_id, &job, err));
-    if (catalog_job(batch, &dependency->depends_on_job_id, &other, err) < 0) {
+    TRY(catalog_job(batch, &request->base, &dependency->job_id, &job, err));
+    if (find_job(batch, &request->base, &dependency->depends_on_job_id, &other, err) < 0) {
         if (err->code == ERR_NOT_FOUND)
             err_set_field(err, ERR_INVALID, "depends_on_job_id", "there is no such job");
         return -(int)err->code;
     }
+    TRY(catalog_check_work(batch, &request->base, job, err));
     TRY(check_cycle(batch, dependency, err));
     TRY(triggers_check(batch, dependency, job->job, err));
     FAULT_POINT("catalog.put");
     return verbs_of(batch)->dependency_put(batch->store, dependency, err);
 }
 
-static const struct job_dependency *find_edge(const struct batch *batch, const struct uuid *id)
+static const struct job_dependency *find_edge(const struct batch *batch,
+                                              const struct catalog_request *request)
 {
     const struct catalog_cache *cache = &batch->engine->plans.catalog;
 
     for (uint32_t i = 0; i < cache->edges_count; i++)
-        if (uuid_eq(&cache->edges[i].id, id))
+        if (uuid_eq(&cache->edges[i].id, &request->id) &&
+            !namespace_hides(&request->base, cache->edges[i].namespace_name))
             return &cache->edges[i];
     return NULL;
 }
@@ -333,7 +371,7 @@ static int let_waiting_go(struct batch *batch, const struct job_dependency *edge
  * all. */
 static int update_dependency(struct batch *batch, struct catalog_request *request)
 {
-    const struct job_dependency *edge = find_edge(batch, &request->id);
+    const struct job_dependency *edge = find_edge(batch, request);
     const struct job_dependency *given = &request->item.dependency;
     struct err *err = &request->base.err;
     struct job_dependency changed;
@@ -342,14 +380,14 @@ static int update_dependency(struct batch *batch, struct catalog_request *reques
     if (!edge)
         return catalog_no_such(err, "dependency", &request->id);
     changed = *edge;
-    changed.namespace_name = batch->engine->config.namespace_name;
+    changed.namespace_name = arena_str(request->base.arena, edge->namespace_name);
     changed.config = arena_str(request->base.arena, edge->config);
     if (request->set & DEPENDENCY_FIELD_TYPE)
         changed.kind = given->kind;
     if (request->set & DEPENDENCY_FIELD_CONFIG)
         changed.config = given->config;
     TRY(job_dependency_read(&changed, err));
-    TRY(catalog_job(batch, &changed.job_id, &job, err));
+    TRY(catalog_job(batch, &request->base, &changed.job_id, &job, err));
     TRY(triggers_check(batch, &changed, job->job, err));
     TRY(verbs_of(batch)->dependency_put(batch->store, &changed, err));
     request->item.dependency = changed;
@@ -358,17 +396,42 @@ static int update_dependency(struct batch *batch, struct catalog_request *reques
 
 static int delete_dependency(struct batch *batch, struct catalog_request *request)
 {
-    const struct job_dependency *edge = find_edge(batch, &request->id);
+    const struct job_dependency *edge = find_edge(batch, request);
     struct err *err = &request->base.err;
+    struct batch_job *job;
 
     if (!edge)
         return catalog_no_such(err, "dependency", &request->id);
+    TRY(catalog_job(batch, &request->base, &edge->job_id, &job, err));
     FAULT_POINT("catalog.delete");
     TRY(verbs_of(batch)->dependency_delete(batch->store, &edge->id, err));
     return let_waiting_go(batch, edge, err);
 }
 
 /* ---- all of them ---- */
+
+/* A job belongs to the user in created_by, what is planned for it to the user of its job, and a
+ * category to no user. */
+static int take_owner(struct catalog_request *request)
+{
+    const struct caller *caller = request->base.caller;
+    struct str *owner = &request->item.job.created_by;
+    struct err *err = &request->base.err;
+
+    if (!caller || !caller->principal || !caller->principal->user_id.data)
+        return 0;
+    if (request->kind == CATALOG_CATEGORY)
+        return principal_refuse_ownerless(caller->principal, "a category", err);
+    if (request->kind != CATALOG_JOB || request->op == CATALOG_DELETE)
+        return 0;
+    if (request->op == CATALOG_UPDATE && (request->set & JOB_FIELD_CREATED_BY) && !owner->data)
+        return err_set_field(err, ERR_FORBIDDEN, "created_by", "this credential cannot give up a "
+                             "job of its user");
+    TRY(principal_check_user(caller->principal, "created_by", *owner, err));
+    if (request->op == CATALOG_CREATE)
+        *owner = caller->principal->user_id;
+    return 0;
+}
 
 static int apply(struct batch *batch, struct catalog_request *request)
 {
@@ -433,7 +496,7 @@ static int load_before(struct batch *batch, const struct catalog_request *reques
         *before = recurring;
         break;
     default:
-        *before = find_edge(batch, &request->id);
+        *before = find_edge(batch, request);
     }
     return 0;
 }
@@ -449,6 +512,7 @@ static int apply_told(struct batch *batch, struct catalog_request *request)
 
     if (!request->base.caller)
         return apply(batch, request);
+    TRY(take_owner(request));
     if (request->op != CATALOG_CREATE)
         TRY(load_before(batch, request, &before, err));
     if (before && request->op == CATALOG_DELETE)

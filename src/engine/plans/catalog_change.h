@@ -14,8 +14,15 @@ int catalog_apply(struct batch *batch, struct request *base);
 int catalog_schedule(struct batch *batch, struct catalog_request *request);
 int catalog_recurring(struct batch *batch, struct catalog_request *request);
 int catalog_no_such(struct err *err, const char *what, const struct uuid *id);
-int catalog_job(struct batch *batch, const struct uuid *id, struct batch_job **found,
-                struct err *err);
+/* Of what a request makes. */
+struct str catalog_namespace(const struct request *request);
+/* Whether the caller may use the queue, type and category that the runs of the job use. */
+int catalog_check_work(struct batch *batch, const struct request *request,
+                       const struct batch_job *known, struct err *err);
+/* The job a request names, to change what belongs to it; one of another namespace or user is
+ * none. */
+int catalog_job(struct batch *batch, const struct request *request, const struct uuid *id,
+                struct batch_job **found, struct err *err);
 /* whether an end starts too much, with this dependency (new or changed) of this
  * job, or with this job as it is to be. */
 int triggers_check(struct batch *batch, const struct job_dependency *dependency,

@@ -6,8 +6,10 @@
 #include "core/callback_allow.h"
 #include "core/plan/catalog_parse.h"
 #include "core/plan/plan.h"
+#include "engine/access/rights.h"
 #include "engine/batch.h"
 #include "engine/engine_state.h"
+#include "engine/namespaces/namespaces.h"
 #include "engine/plans/catalog_change.h"
 #include "engine/plans/categories.h"
 #include "engine/plans/fire.h"
@@ -69,9 +71,12 @@ static int plan_next_fire(struct batch *batch, struct schedule *schedule, bool i
     return rc;
 }
 
-static int check_schedule(struct batch *batch, const struct schedule *schedule, struct err *err)
+static int check_schedule(struct batch *batch, const struct request *request,
+                          const struct schedule *schedule, struct err *err)
 {
     TRY(schedule_check(schedule, err));
+    if (schedule->callback_url.data && request->caller && request->caller->principal)
+        TRY(callback_check_right(batch->engine->settings, request->caller->principal, err));
     if (schedule->callback_url.data &&
         !callback_allowed(batch->engine->settings, schedule->callback_url))
         return err_set_field(err, ERR_INVALID, "callback_url", "callbacks to this address are not "
@@ -86,15 +91,18 @@ static int create_schedule(struct batch *batch, struct catalog_request *request)
     struct batch_job *job;
 
     schedule->id = uuid7_new(&batch->engine->ids, batch->now_us);
-    schedule->namespace_name = batch->engine->config.namespace_name;
+    schedule->namespace_name = catalog_namespace(&request->base);
     schedule->created_at_us = schedule->updated_at_us = batch->wall_us; /* what it is planned by */
     schedule->last_fire_at_us = 0;
-    if (catalog_job(batch, &schedule->job_id, &job, err) < 0) {
+    if (catalog_job(batch, &request->base, &schedule->job_id, &job, err) < 0) {
         if (err->code == ERR_NOT_FOUND)
             err_set_field(err, ERR_INVALID, "job_id", "there is no such job");
         return -(int)err->code;
     }
-    TRY(check_schedule(batch, schedule, err));
+    TRY(check_schedule(batch, &request->base, schedule, err));
+    TRY(catalog_check_work(batch, &request->base, job, err));
+    TRY(namespace_admit_plan(batch, schedule->namespace_name, err));
+    schedule->principal = request_maker(&request->base);
     if (schedule->ends_at_us && schedule->ends_at_us < batch->wall_us)
         return err_set_field(err, ERR_INVALID, "ends_at",
                              "\"ends_at\" lies in the past: nothing would ever fire");
@@ -114,11 +122,14 @@ static int load_schedule(struct batch *batch, struct catalog_request *request,
 
     TRY(verbs_of(batch)->schedules_load(batch->store, &request->id, 1, request->base.arena,
                                         schedule, err));
-    if (!*schedule)
+    if (!*schedule || namespace_hides(&request->base, (*schedule)->namespace_name))
         return catalog_no_such(err, "schedule", &request->id);
     TRY_MEMORY(!request->base.arena->failed);
     TRY(batch_settle(batch, err));
-    return catalog_job(batch, &(*schedule)->job_id, job, err);
+    if (catalog_job(batch, &request->base, &(*schedule)->job_id, job, err) == 0)
+        return 0;
+    return err->code == ERR_NOT_FOUND ? catalog_no_such(err, "schedule", &request->id)
+                                      : -(int)err->code;
 }
 
 static int update_schedule(struct batch *batch, struct catalog_request *request)
@@ -138,7 +149,9 @@ static int update_schedule(struct batch *batch, struct catalog_request *request)
         return err_set_field(err, ERR_INVALID, "job_id", "a schedule stays with its job; make a "
                              "new one");
     schedule->updated_at_us = batch->wall_us;
-    TRY(check_schedule(batch, schedule, err));
+    TRY(check_schedule(batch, &request->base, schedule, err));
+    TRY(catalog_check_work(batch, &request->base, job, err));
+    schedule->principal = request_maker(&request->base);
     if (retimed && request->set & SCHEDULE_FIELDS_OF_TIME)
         TRY(plan_next_fire(batch, schedule, is_new, err));
     FAULT_POINT("catalog.put");
@@ -197,17 +210,19 @@ static int plan_generation(struct batch *batch, struct recurring *pattern, struc
     return 0;
 }
 
-static int put_pattern(struct batch *batch, struct recurring *pattern, bool is_new, bool plan,
-                       struct err *err)
+static int put_pattern(struct batch *batch, const struct request *request,
+                       struct recurring *pattern, bool is_new, bool plan, struct err *err)
 {
     struct batch_job *job;
 
     TRY(recurring_check(pattern, err));
-    if (catalog_job(batch, &pattern->template_job_id, &job, err) < 0) {
+    if (catalog_job(batch, request, &pattern->template_job_id, &job, err) < 0) {
         if (err->code == ERR_NOT_FOUND)
             err_set_field(err, ERR_INVALID, "template_job_id", "there is no such job");
         return -(int)err->code;
     }
+    TRY(catalog_check_work(batch, request, job, err));
+    pattern->principal = request_maker(request);
     pattern->updated_at_us = batch->wall_us;
     if (plan)
         TRY(plan_generation(batch, pattern, err));
@@ -223,22 +238,29 @@ static int create_pattern(struct batch *batch, struct catalog_request *request)
     struct recurring *pattern = &request->item.recurring;
 
     pattern->id = uuid7_new(&batch->engine->ids, batch->now_us);
-    pattern->namespace_name = batch->engine->config.namespace_name;
+    pattern->namespace_name = catalog_namespace(&request->base);
     pattern->created_at_us = batch->wall_us;
     pattern->last_generated_us = 0;
-    return put_pattern(batch, pattern, true, true, &request->base.err);
+    TRY(namespace_admit_plan(batch, pattern->namespace_name, &request->base.err));
+    return put_pattern(batch, &request->base, pattern, true, true, &request->base.err);
 }
 
 static int load_pattern(struct batch *batch, struct catalog_request *request,
                         struct recurring **pattern)
 {
     struct err *err = &request->base.err;
+    struct batch_job *job;
 
     TRY(verbs_of(batch)->recurring_load(batch->store, &request->id, 1, request->base.arena, pattern,
                                         err));
-    if (!*pattern)
+    if (!*pattern || namespace_hides(&request->base, (*pattern)->namespace_name))
         return catalog_no_such(err, "recurring pattern", &request->id);
-    return request->base.arena->failed ? err_no_memory(err) : 0;
+    TRY_MEMORY(!request->base.arena->failed);
+    TRY(batch_settle(batch, err));
+    if (catalog_job(batch, &request->base, &(*pattern)->template_job_id, &job, err) == 0)
+        return 0;
+    return err->code == ERR_NOT_FOUND ? catalog_no_such(err, "recurring pattern", &request->id)
+                                      : -(int)err->code;
 }
 
 static int update_pattern(struct batch *batch, struct catalog_request *request)
@@ -254,7 +276,7 @@ static int update_pattern(struct batch *batch, struct catalog_request *request)
     was = *pattern;
     recurring_take(pattern, &request->item.recurring, request->set);
     retimed = pattern->error.data || !recurring_same_times(pattern, &was);
-    TRY(put_pattern(batch, pattern, false, retimed && request->set & times, err));
+    TRY(put_pattern(batch, &request->base, pattern, false, retimed && request->set & times, err));
     request->item.recurring = *pattern;
     return 0;
 }

@@ -4,6 +4,7 @@
  * starts another job). What was handed out holds until the batch ends. */
 #include "engine/plans/categories.h"
 
+#include "core/queue_name.h"
 #include "engine/batch.h"
 #include "engine/engine_state.h"
 #include "store/catalog_store.h"
@@ -50,13 +51,15 @@ static int add_category(struct batch *batch, struct category_state *state, struc
 {
     struct catalog_cache *cache = &batch->engine->plans.catalog;
     struct err why = {0};
+    struct str full;
 
     TRY(category_rules_read(state->row.configuration, &cache->arena, &state->rules, err));
     if (window_parse(state->rules.allowed_windows, &state->windows, &why) < 0) {
         state->windows.count = 0;
         LOG(batch->engine->log, LOG_WARN, "category.windows_unreadable", KC("reason", why.text));
     }
-    TRY_MEMORY(map_put(&cache->names, state->row.name, state) == 0 &&
+    full = queue_name_full(state->row.namespace_name, state->row.name, &cache->arena);
+    TRY_MEMORY(full.data && map_put(&cache->names, full, state) == 0 &&
                map_put(&cache->ids, uuid_bytes(&state->row.id), state) == 0);
     return 0;
 }
@@ -189,27 +192,34 @@ static int ensure(struct batch *batch, struct err *err)
     return 0;
 }
 
-int categories_known(struct batch *batch, struct str name, struct category_state **state,
-                     struct err *err)
+/* Categories have full names, as queues do. */
+static int known(struct batch *batch, struct str namespace_name, struct str name,
+                 struct category_state **state, struct err *err)
+{
+    name = queue_name_full(namespace_name, name, &batch->arena);
+    TRY_MEMORY(name.data);
+    *state = map_get(&batch->engine->plans.catalog.names, name);
+    return 0;
+}
+
+int categories_known(struct batch *batch, struct str namespace_name, struct str name,
+                     struct category_state **state, struct err *err)
 {
     *state = NULL;
     if (!catalog_here(batch->engine))
         return 0;
     TRY(ensure(batch, err));
-    *state = map_get(&batch->engine->plans.catalog.names, name);
-    return 0;
+    return known(batch, namespace_name, name, state, err);
 }
 
-int categories_find(struct batch *batch, struct str name, struct category_state **state,
-                    struct err *err)
+int categories_find(struct batch *batch, struct str namespace_name, struct str name,
+                    struct category_state **state, struct err *err)
 {
-    TRY(categories_known(batch, name, state, err));
+    TRY(categories_known(batch, namespace_name, name, state, err));
     if (*state || !catalog_here(batch->engine) || !batch->store->shared)
         return 0;
-    if (catalog_look(batch, err) < 0) /* another node may have made it just now */
-        return -(int)err->code;
-    *state = map_get(&batch->engine->plans.catalog.names, name);
-    return 0;
+    TRY(catalog_look(batch, err)); /* another node may have made it just now */
+    return known(batch, namespace_name, name, state, err);
 }
 
 int categories_get(struct batch *batch, const struct uuid *id, struct category_state **state,
@@ -232,7 +242,8 @@ int category_of_job(struct batch *batch, const struct job *job, struct category_
 {
     bool general = uuid_is_nil(&job->category_id);
 
-    if ((general ? categories_find(batch, STR(CATEGORY_GENERAL), state, err)
+    if ((general ? categories_find(batch, job->namespace_name, STR(CATEGORY_GENERAL),
+                                   state, err)
                  : categories_get(batch, &job->category_id, state, err)) < 0)
         return -(int)err->code;
     if (!*state)

@@ -1,5 +1,5 @@
-/* The catalog as memory knows it: categories, dependencies between jobs, and what runs need to know
- * of their schedule (categories.c). Belongs to the thread that has the turn (inbox.c). */
+/* The catalog in memory: categories, dependencies between jobs, and what runs need of their
+ * schedule (categories.c). Belongs to the thread that has the turn (inbox.c). */
 #ifndef ENGINE_PLANS_CATEGORIES_H
 #define ENGINE_PLANS_CATEGORIES_H
 
@@ -42,23 +42,23 @@ struct catalog_cache {
 
 /* Is anything planned here at all? */
 bool catalog_here(const struct engine *engine);
-/* As the store has it now, at the latest since this batch began. */
+/* Reads it from the store, at most once per batch. */
 int catalog_look(struct batch *batch, struct err *err);
 void catalog_doubt(struct engine *engine);  /* it may have changed */
 void catalog_forget(struct engine *engine); /* it did */
 void catalog_deinit(struct engine *engine);
-/* Shared stores: which one it is now; what memory knows of another one is forgotten. */
+/* Shared stores: its current version; memory of another version is dropped. */
 int catalog_version(struct batch *batch, int64_t *version, struct err *err);
 /* What the job waits for or is started by, and who waits for it or is started by it: so many from
  * here on. */
 struct job_dependency *edges_of(struct batch *batch, const struct uuid *job_id, uint32_t *count);
 struct job_dependency **edges_on(struct batch *batch, const struct uuid *job_id, uint32_t *count);
 /* NULL = there is none. They hold until the batch ends. */
-int categories_find(struct batch *batch, struct str name, struct category_state **state,
-                    struct err *err);
-/* The same of what memory knows, which may be a moment behind other nodes. */
-int categories_known(struct batch *batch, struct str name, struct category_state **state,
-                     struct err *err);
+int categories_find(struct batch *batch, struct str namespace_name, struct str name,
+                    struct category_state **state, struct err *err);
+/* The same from memory, which may be a moment behind other nodes. */
+int categories_known(struct batch *batch, struct str namespace_name, struct str name,
+                     struct category_state **state, struct err *err);
 int categories_get(struct batch *batch, const struct uuid *id, struct category_state **state,
                    struct err *err);
 int category_of_job(struct batch *batch, const struct job *job, struct category_state **state,

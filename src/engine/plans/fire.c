@@ -114,6 +114,7 @@ static int make_task_of(struct firing *firing, const struct fire *fire,
     struct batch_job *known = jobs_get(batch, &owner->of.job_id);
     struct run_wish wish = {.job = known->job,
                             .schedule = schedule,
+                            .planner = planned_maker(&owner->of),
                             .instant_us = fire->instant_us,
                             .key = planned->key,
                             .id = fire->task_id,

@@ -12,8 +12,8 @@ struct batch;
 struct engine;
 struct err;
 
-/* A plan continues after now and after its last firing. If that lies ahead, the clock did, and was
- * set right since. Every firing is on record, so nothing fires twice. */
+/* A plan continues after now and after its last firing. A last firing in the future means that the
+ * clock was ahead and has been corrected. Every firing is on record, so nothing fires twice. */
 #define PLAN_AHEAD_MAX_US (60 * CLOCK_SECOND_US)
 
 int fire_run(struct batch *batch, int64_t *next_us, struct err *err);

@@ -176,7 +176,8 @@ static int keep_or_pass(struct firing *firing, struct owner *owner, struct plan_
 {
     struct batch *batch = firing->batch;
     struct batch_job *known = jobs_get(batch, &owner->of.job_id);
-    struct run_wish wish = {.job = known ? known->job : NULL, .schedule = owner->of.schedule};
+    struct run_wish wish = {.job = known ? known->job : NULL, .schedule = owner->of.schedule,
+                            .planner = planned_maker(&owner->of)};
     struct err why = {0};
     int active = known ? job_is_active(batch, known->job, &why) : 0;
 

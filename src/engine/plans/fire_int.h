@@ -29,7 +29,7 @@ struct firing {
 
 int fire_due_read(struct firing *firing, uint32_t limit);
 int fire_due_plan(struct firing *firing);
-/* Moves the plans on that are ready; those of others who were faster are left out. */
+/* Moves ready plans to their next instant; leaves out those that another node moved first. */
 int fire_due_take(struct firing *firing);
 /* Runs of a schedule that have not ended. */
 int fire_open_runs(struct batch *batch, const struct uuid *schedule_id, struct job_run **runs,

@@ -29,6 +29,11 @@ static int take(struct batch *batch, const struct schedule *schedules,
     return 0;
 }
 
+struct str planned_maker(const struct planned *planned)
+{
+    return planned->schedule ? planned->schedule->principal : planned->pattern->principal;
+}
+
 int planned_due(struct batch *batch, enum plan_kind kind, uint32_t limit, struct planned **planned,
                 uint32_t *count, int64_t *next_us, struct err *err)
 {

@@ -1,5 +1,5 @@
-/* A plan of either kind, schedule or recurring pattern, as all that follows times sees it; only the
- * API and the store tell them apart. Belongs to the thread that has the turn (inbox.c). */
+/* A plan of either kind, schedule or recurring pattern. Only the API and the store tell them apart.
+ * Belongs to the thread that has the turn (inbox.c). */
 #ifndef ENGINE_PLANS_PLANNED_H
 #define ENGINE_PLANS_PLANNED_H
 
@@ -21,7 +21,10 @@ struct planned {
     bool once;
 };
 
-/* Those that are due, earliest first, in the batch's arena; *next_us: the earliest other one. */
+/* Who made it (struct principal.key). */
+struct str planned_maker(const struct planned *planned);
+/* The due plans, earliest first, in the batch's arena; *next_us: when the next other plan is
+ * due. */
 int planned_due(struct batch *batch, enum plan_kind kind, uint32_t limit, struct planned **planned,
                 uint32_t *count, int64_t *next_us, struct err *err);
 /* All of them by id, a page at a time. */

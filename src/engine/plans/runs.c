@@ -7,10 +7,15 @@
 #include "base/fault.h"
 #include "base/json.h"
 #include "core/bounds.h"
+#include "core/callback_allow.h"
 #include "core/plan/job.h"
+#include "core/queue_name.h"
+#include "engine/access/makers.h"
+#include "engine/access/rights.h"
 #include "engine/audit/trail.h"
 #include "engine/batch.h"
 #include "engine/engine_state.h"
+#include "engine/namespaces/namespaces.h"
 #include "engine/plans/catalog_change.h"
 #include "engine/plans/categories.h"
 #include "engine/tasks/ended.h"
@@ -276,6 +281,16 @@ static int note_run(struct batch *batch, const struct run_wish *wish, bool waits
     return 0;
 }
 
+/* A plan runs with the rights of who made it: of the job, and of what fires it. */
+static int check_makers(struct batch *batch, const struct run_wish *wish,
+                        struct task_input *input, struct str category, struct err *err)
+{
+    TRY(makers_check(batch->engine, wish->job->principal, input, category, err));
+    TRY(makers_check(batch->engine, wish->planner, input, category, err));
+    input->spec.origin.principal = arena_str(&batch->arena, wish->job->principal);
+    return 0;
+}
+
 static int make_input(struct batch *batch, const struct run_wish *wish, struct arena *arena,
                       struct task_input *input, struct err *err)
 {
@@ -296,9 +311,14 @@ static int make_input(struct batch *batch, const struct run_wish *wish, struct a
     input->spec.trace.parent = wish->traceparent;
     input->spec.trace.state = wish->tracestate;
     input->maker = wish->maker;
+    input->spec.user_id = arena_str(arena, wish->job->created_by);
+    if (wish->maker && input->spec.callback_url.data)
+        TRY(callback_check_right(batch->engine->settings, wish->maker, err));
     if (wish->maker)
-        TRY(principal_check_work(wish->maker, input->spec.queue, input->spec.type,
-                                 category->row.name, err));
+        TRY(principal_check_work(wish->maker, queue_name_plain(input->spec.queue),
+                                 input->spec.type, category->row.name, err));
+    else
+        TRY(check_makers(batch, wish, input, category->row.name, err));
     return input->spec.queue.data ? 0 : err_no_memory(err);
 }
 
@@ -307,7 +327,7 @@ int run_check(struct batch *batch, const struct run_wish *wish, struct err *err)
     struct task_input *input = TRY_MEMORY(arena_alloc(&batch->arena, sizeof *input));
 
     TRY(make_input(batch, wish, &batch->arena, input, err));
-    return enqueue_check(batch, input, err);
+    return enqueue_check(batch, input, &batch->arena, err);
 }
 
 /* Everything that can refuse it comes before anything is written. */
@@ -322,7 +342,7 @@ int run_make(struct batch *batch, struct run_wish *wish, struct arena *arena, st
     bool waits_slot = false;
 
     TRY(make_input(batch, wish, arena, input, err));
-    TRY(enqueue_check(batch, input, err));
+    TRY(enqueue_check(batch, input, arena, err));
     if (wish->key == 0) {
         wish->key = verbs->task_key_next(batch->store);
         wish->id = uuid7_new_keyed(&batch->engine->ids, batch->now_us, wish->key);
@@ -352,6 +372,9 @@ int job_run_apply(struct batch *batch, struct request *base)
                             .correlation_id = request->correlation_id,
                             .traceparent = request->traceparent,
                             .tracestate = request->tracestate};
+    struct task_input probe = {0};
+    struct user_taken *taken;
+    uint32_t taken_count;
     struct batch_job *known;
     struct task *task;
     int active;
@@ -363,8 +386,14 @@ int job_run_apply(struct batch *batch, struct request *base)
     TRY(jobs_load(batch, &request->job_id, 1, false, err));
     TRY(runs_hold(batch, &request->job_id, 1, err));
     known = jobs_get(batch, &request->job_id);
-    if (!known || known->job->deleted_at_us != 0)
+    if (!known || known->job->deleted_at_us != 0 ||
+        namespace_hides(base, known->job->namespace_name) ||
+        rights_hide(base, known->job->created_by))
         return catalog_no_such(err, "job", &request->job_id);
+    TRY(rights_change(base, known->job->created_by, "this job", err));
+    probe.spec.namespace_name = known->job->namespace_name;
+    probe.spec.payload = request->payload.data ? request->payload : known->job->payload;
+    TRY(namespace_admit(batch, &probe, 1, err));
     active = job_is_active(batch, known->job, err);
     if (active < 0)
         return active;
@@ -374,7 +403,12 @@ int job_run_apply(struct batch *batch, struct request *base)
     wish.job = known->job;
     wish.detail = STR("{\"reason\":\"run_now\"}");
     wish.maker = base->caller ? base->caller->principal : NULL;
-    TRY(run_make(batch, &wish, &batch->arena, &task, err));
+    probe.spec.user_id = known->job->created_by;
+    TRY(user_limits_take(batch, base, &probe, 1, &taken, &taken_count));
+    if (run_make(batch, &wish, &batch->arena, &task, err) < 0) {
+        user_limits_give_back(taken, taken_count);
+        return -(int)err->code;
+    }
     TRY(trail_note_id(batch, base, "job.run", "job", &request->job_id, STR_NONE, err));
     request->task = task_copy(task, request->base.arena); /* as it is now, for the reply */
     return request->task && !request->base.arena->failed ? 0 : err_no_memory(err);

@@ -32,6 +32,7 @@ struct run_wish {
     struct str traceparent, tracestate;
     struct str detail; /* of the first event */
     struct str state;  /* while it waits for other runs; absent = it does not */
+    struct str planner;            /* who made what fires it; absent = the program */
     const struct principal *maker; /* who asked for it; NULL = a plan, or the program itself */
 };
 
@@ -40,11 +41,11 @@ int jobs_load(struct batch *batch, const struct uuid *ids, uint32_t count, bool 
               struct err *err);
 struct batch_job *jobs_get(struct batch *batch, const struct uuid *id); /* NULL = not loaded */
 int jobs_flush(struct batch *batch, struct err *err); /* runs and ends owed to the store */
-/* 1 when runs of it may be made: it and its category are active. */
+/* 1 if the job may run: it and its category are active. */
 int job_is_active(struct batch *batch, const struct job *job, struct err *err);
 bool ids_add(struct batch *batch, struct uuid **ids, uint32_t *count, uint32_t *cap,
              const struct uuid *id); /* to an array of the batch; false = no memory */
-/* The row that decides about its runs is held where one has to wait for another. */
+/* Locks the row that decides about its runs, if runs have to wait for each other. */
 int runs_hold(struct batch *batch, const struct uuid *job_ids, uint32_t count, struct err *err);
 uint32_t runs_limit(const struct job *job); /* max_concurrent, where there is one */
 int run_check(struct batch *batch, const struct run_wish *wish, struct err *err); /* refusals */
@@ -54,8 +55,8 @@ int job_run_apply(struct batch *batch, struct request *base);
 int runs_prepare(struct batch *batch, struct err *err); /* before ends are settled */
 int run_ended(struct batch *batch, const struct task *task, struct err *err);
 int run_reopened(struct batch *batch, struct task *task, struct err *err);
-/* Releases waiting runs. What is too much for one commit is left to the leader's sweep, which also
- * finds what was missed. Runs of a deleted job are cancelled. */
+/* Releases waiting runs, and cancels those of a deleted job. The leader's sweep releases what is
+ * too much for one commit, and finds what was missed. */
 int runs_release_slots(struct batch *batch, struct batch_job *held, struct err *err);
 int runs_release_next(struct batch *batch, struct batch_job *held, const struct uuid *schedule_id,
                       struct err *err); /* of this schedule only */

@@ -3,6 +3,7 @@
  * What goes to several at once is in routes_spread.c, claims in routes_claim.c. */
 #include "base/hash.h"
 #include "base/thread.h"
+#include "core/queue_name.h"
 #include "engine/engine_state.h"
 #include "engine/stores/routes_front.h"
 #include "engine/stores/routes_int.h"
@@ -68,16 +69,17 @@ bool part_ails(const struct part *part)
 
 /* ---- which part ---- */
 
+/* Queues of the same name are in the same store, whatever their namespace. */
 uint32_t routes_owner(const struct routes *routes, struct str queue)
 {
-    const struct place *place = map_get(&routes->places, queue);
+    const struct place *place = map_get(&routes->places, queue_name_plain(queue));
 
     return place ? place->owner : 0;
 }
 
 uint32_t routes_mask(const struct routes *routes, struct str queue)
 {
-    const struct place *place = map_get(&routes->places, queue);
+    const struct place *place = map_get(&routes->places, queue_name_plain(queue));
 
     return place ? place->mask : 1;
 }
@@ -317,6 +319,7 @@ static void begin(struct call *call)
     case REQUEST_STATS:
     case REQUEST_CONFIGURE:
     case REQUEST_KEYS:
+    case REQUEST_NAMESPACE:
         call_spread(call, routes_all(routes));
         break;
     default: /* the outbox: each part has a dispatcher of its own; jobs live in the main store */

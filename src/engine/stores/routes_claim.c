@@ -218,7 +218,6 @@ static struct share *claim_share(struct call *call, uint32_t part)
     if (!share)
         return NULL;
     claim->base.done = share_done;
-    claim->base.caller = caller_keep(claim->base.caller, &share->arena);
     claim->claimed_count = 0;
     claim->worker_id = arena_str(&share->arena, claim->worker_id);
     claim->queues = copy_names(claim->queues, claim->queues_count, &share->arena);

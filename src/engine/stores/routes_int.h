@@ -1,7 +1,7 @@
-/* Inside of the routes; only their files include it. A call is one request at the front. It is
- * either lent: the caller's own request goes to one part after the other; or spread: copies of it
- * (shares) go to several parts at once. Shares have memory of their own, so that no call has to
- * wait for a part that hangs: a late answer is given back to its part. */
+/* Inside of the routes; only their files include it. A call is one request at the front. A lent
+ * call passes the caller's own request to one part after the other. A spread call sends copies
+ * (shares) to several parts at once. Shares have memory of their own, so no call waits for a part
+ * that hangs: a late answer goes back to its part. */
 #ifndef ENGINE_STORES_ROUTES_INT_H
 #define ENGINE_STORES_ROUTES_INT_H
 
@@ -38,6 +38,7 @@ struct routes {
     atomic_uint turn;         /* claims begin with another part each time */
     uint64_t seed;
     struct measure_names *names; /* of what is measured, the same in all parts */
+    struct makers *makers; /* of the first store, whose tokens count in all */
     _Atomic uint64_t *hints;  /* where tasks are, by their ids: guesses, checked by who is asked */
     pthread_mutex_t mutex;    /* the calls that may wait, all of their shares */
     struct call *waiting;
@@ -61,6 +62,7 @@ struct share {
         struct stats_request stats;
         struct configure_request configure;
         struct keys_request keys;
+        struct namespace_request namespaces;
     } as;
     struct call *call;
     struct part *part;

@@ -270,6 +270,19 @@ static int merge_purge(struct call *call, const struct tally *tally)
     return 0;
 }
 
+/* How far all are: as far as the one that is behind the most. */
+static void merge_content(struct seal_rotation *all, const struct seal_rotation *part)
+{
+    int64_t texts = all->texts + part->texts, closed = all->closed + part->closed;
+    bool behind = part->since_us && !part->done && all->done;
+
+    if (part->since_us && (!all->since_us || behind || part->since_us < all->since_us))
+        *all = *part;
+    all->done = all->done && part->done;
+    all->texts = texts;
+    all->closed = closed;
+}
+
 /* Each store has data keys of its own. */
 static int merge_keys(struct call *call, const struct tally *tally)
 {
@@ -285,6 +298,7 @@ static int merge_keys(struct call *call, const struct tally *tally)
     request->sums = sums;
     request->sums_count = 0;
     request->rotated = request->left = request->destroyed = 0;
+    request->content = (struct seal_rotation){.done = true};
     for (uint32_t mask = tally->well; mask; mask &= mask - 1) {
         struct share *share = call->shares[first_part(mask)];
 
@@ -295,8 +309,32 @@ static int merge_keys(struct call *call, const struct tally *tally)
         request->rotated += share->as.keys.rotated;
         request->left += share->as.keys.left;
         request->destroyed += share->as.keys.destroyed;
+        merge_content(&request->content, &share->as.keys.content);
         arena_adopt(request->base.arena, &share->arena);
     }
+    return 0;
+}
+
+/* As the first store has them, with the tasks of all. */
+static int merge_namespaces(struct call *call, const struct tally *tally)
+{
+    struct namespace_request *request = (struct namespace_request *)call->request;
+    uint32_t first = first_part(tally->well);
+    struct namespace_request *own = &call->shares[first]->as.namespaces;
+
+    request->views = own->views;
+    request->count = own->count;
+    for (uint32_t mask = tally->well & (tally->well - 1); mask; mask &= mask - 1) {
+        const struct namespace_request *part = &call->shares[first_part(mask)]->as.namespaces;
+
+        for (uint32_t i = 0; i < own->count; i++)
+            for (uint32_t other = 0; other < part->count; other++)
+                if (str_eq(own->views[i].row.name, part->views[other].row.name)) {
+                    own->views[i].left += part->views[other].left;
+                    own->views[i].row.removed += part->views[other].row.removed;
+                }
+    }
+    arena_adopt(request->base.arena, &call->shares[first]->arena);
     return 0;
 }
 
@@ -317,6 +355,8 @@ static int merge_by_kind(struct call *call, const struct tally *tally)
         return merge_purge(call, tally);
     case REQUEST_KEYS:
         return merge_keys(call, tally);
+    case REQUEST_NAMESPACE:
+        return merge_namespaces(call, tally);
     default: /* leave */
         return 0;
     }
@@ -327,6 +367,7 @@ static bool needs_all(const struct request *request)
 {
     return request->kind == REQUEST_PURGE || request->kind == REQUEST_QUEUE_PATCH ||
            request->kind == REQUEST_CONFIGURE || request->kind == REQUEST_KEYS ||
+           request->kind == REQUEST_NAMESPACE ||
            (request->kind == REQUEST_QUEUES &&
             ((const struct queues_request *)request)->name.data);
 }

@@ -2,6 +2,8 @@
  * tasks are, one queue per part. Before and after the parts' threads, never beside them. */
 #include "base/hash.h"
 #include "core/task/worker_id.h"
+#include "core/queue_name.h"
+#include "engine/access/makers.h"
 #include "engine/engine_state.h"
 #include "engine/stores/routes_front.h"
 #include "engine/stores/routes_int.h"
@@ -101,8 +103,10 @@ static bool part_lives_here(void *ctx, struct str queue)
 static int place_add(struct routes *routes, struct str queue, uint32_t owner, uint32_t mask,
                      struct err *err)
 {
-    struct place *place = map_get(&routes->places, queue);
+    struct place *place;
 
+    queue = queue_name_plain(queue);
+    place = map_get(&routes->places, queue);
     if (place) {
         place->mask |= mask;
         return 0;
@@ -176,6 +180,8 @@ static int open_part(struct routes *routes, const struct route_part *given, stru
     config.node_id = routes->node_id;
     config.lives_here = part_lives_here;
     config.measure_names = routes->names;
+    config.makers = routes->makers;
+    config.makers_elsewhere = part->index > 0;
     config.on_notes = given->config.on_notes ? on_notes : NULL;
     config.on_spans = given->config.on_spans ? on_spans : NULL;
     config.on_outbox = given->config.on_outbox ? on_outbox : NULL;
@@ -202,10 +208,11 @@ static void routes_free(struct routes *routes)
         return;
     free((void *)routes->hints);
     measure_names_free(routes->names);
+    makers_free(routes->makers);
     free(routes);
 }
 
-static struct routes *routes_new(void)
+static struct routes *routes_new(struct err *err)
 {
     struct routes *routes = calloc(1, sizeof *routes);
 
@@ -213,7 +220,8 @@ static struct routes *routes_new(void)
         return NULL;
     routes->hints = calloc(ROUTES_HINTS, sizeof *routes->hints);
     routes->names = measure_names_new();
-    if (routes->hints && routes->names)
+    routes->makers = makers_new(err);
+    if (routes->hints && routes->names && routes->makers)
         return routes;
     routes_free(routes);
     return NULL;
@@ -223,7 +231,7 @@ int routes_open(struct engine **out, const struct route_part *parts, uint32_t co
                 struct err *err)
 {
     struct engine *front = calloc(1, sizeof *front);
-    struct routes *routes = routes_new();
+    struct routes *routes = routes_new(err);
     int rc = 0;
 
     ASSERT(count >= 2 && count <= ROUTES_MAX);

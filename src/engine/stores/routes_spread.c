@@ -18,7 +18,8 @@ struct share *share_new(struct call *call, uint32_t part)
         [REQUEST_PURGE] = sizeof(struct purge_request),
         [REQUEST_STATS] = sizeof(struct stats_request),
         [REQUEST_CONFIGURE] = sizeof(struct configure_request),
-        [REQUEST_KEYS] = sizeof(struct keys_request)};
+        [REQUEST_KEYS] = sizeof(struct keys_request),
+        [REQUEST_NAMESPACE] = sizeof(struct namespace_request)};
     struct share *share = calloc(1, sizeof *share);
 
     if (!share)
@@ -27,6 +28,12 @@ struct share *share_new(struct call *call, uint32_t part)
     share->arena = ARENA_INIT(0);
     share->as.base.arena = &share->arena;
     share->as.base.ctx = share;
+    share->as.base.caller = caller_keep(call->request->caller, &share->arena);
+    if (share->arena.failed) {
+        arena_deinit(&share->arena);
+        free(share);
+        return NULL;
+    }
     share->call = call;
     share->part = &call->routes->parts[part];
     call->shares[part] = share;
@@ -73,6 +80,8 @@ static bool share_fill(struct share *share)
 
     if (share->as.base.kind == REQUEST_HEARTBEAT)
         return share_tasks(share);
+    if (share->as.base.kind == REQUEST_NAMESPACE) /* the first one says whether it may be made */
+        share->as.namespaces.known_ok = share->part->index != 0;
     if (share->as.base.kind == REQUEST_QUEUE_PATCH)
         patch->known_only = routes_owner(share->part->routes, patch->name) != share->part->index;
     return true;

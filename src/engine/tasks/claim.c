@@ -5,7 +5,9 @@
 #include "base/fault.h"
 #include "base/json.h"
 #include "core/bounds.h"
+#include "core/queue_name.h"
 #include "core/task/checkpoint.h"
+#include "engine/access/makers.h"
 #include "engine/batch.h"
 #include "engine/chores.h"
 #include "engine/engine_state.h"
@@ -209,18 +211,21 @@ int claim_take(struct batch *batch, struct claim_request *request, struct worker
                       err);
 }
 
-/* The queues to look at: those asked for or registered, without paused and exhausted ones. */
+/* The queues to look at: those asked for or registered of a namespace (absent = of all), without
+ * paused and exhausted ones. */
 static uint32_t open_queues(struct batch *batch, const struct claim_request *request,
-                            const struct worker_state *worker, struct str *queues,
-                            bool *unlimited)
+                            const struct worker_state *worker, struct str within,
+                            struct str *queues, bool *unlimited)
 {
     const struct str *asked = request->queues_count ? request->queues : worker->queues;
     uint32_t asked_count = request->queues_count ? request->queues_count : worker->queues_count;
     uint32_t count = 0;
 
     for (uint32_t i = 0; i < asked_count && count < BOUND_CLAIM_QUEUES; i++) {
-        struct queue_state *state = limits_queue(batch->engine, asked[i]);
+        struct queue_state *state = NULL;
 
+        if (!within.data || queue_name_in(asked[i], within))
+            state = limits_queue(batch->engine, asked[i]);
         if (!state || !limits_open(batch, state))
             continue;
         queues[count++] = asked[i];
@@ -239,7 +244,8 @@ static uint32_t next_step(const struct batch *batch, size_t task_bytes)
     return fit < BOUND_CLAIM_MAX ? (uint32_t)fit : BOUND_CLAIM_MAX;
 }
 
-/* Of what the line gave, what the claim gets: a task outside of its category's window is put off,
+/* Of what the line gave, what the claim gets: a task whose maker lost the right is held, one
+ * outside of its category's window is put off,
  * and beyond its category's batch_size the rest is left to the next claim. */
 static int hand_out(struct batch *batch, struct claim_request *request,
                     struct worker_state *worker, struct task **tasks, uint32_t count,
@@ -248,9 +254,10 @@ static int hand_out(struct batch *batch, struct claim_request *request,
     for (uint32_t i = 0; i < count; i++) {
         enum claim_move move = CLAIM_TAKE;
 
-        if (tasks[i]->row.locked)
+        TRY(makers_admit(batch, tasks[i], &move, err));
+        if (move == CLAIM_TAKE && tasks[i]->row.locked)
             TRY(windows_lock(batch, tasks[i], &move, err));
-        else if (!uuid_is_nil(&tasks[i]->spec.category_id))
+        else if (move == CLAIM_TAKE && !uuid_is_nil(&tasks[i]->spec.category_id))
             TRY(windows_admit(batch, request, tasks[i], &move, err));
         if (move == CLAIM_TAKE)
             TRY(claim_take(batch, request, worker, tasks[i], err));
@@ -260,10 +267,11 @@ static int hand_out(struct batch *batch, struct claim_request *request,
     return 0;
 }
 
-/* Takes what is wanted, a few at a time: payloads, checkpoints and outputs may be large. What the
- * last claim got says how many to begin with. */
+/* Takes what is wanted until the claim has `most`, a few at a time: payloads, checkpoints and
+ * outputs may be large. What the last claim got says how many to begin with. */
 static int take_some(struct batch *batch, struct claim_request *request,
-                     struct worker_state *worker, struct ready_want *want, struct err *err)
+                     struct worker_state *worker, struct ready_want *want, uint32_t most,
+                     struct err *err)
 {
     struct arena *arena = request->base.arena;
     size_t used_bytes = arena->used_bytes;
@@ -274,7 +282,7 @@ static int take_some(struct batch *batch, struct claim_request *request,
     do {
         uint32_t put_off = aside.put_off;
 
-        want->max = request->max - request->claimed_count;
+        want->max = most - request->claimed_count;
         if (want->max > step)
             want->max = step;
         TRY(batch->store->verbs->ready_take(batch->store, want, arena, tasks, &count, err));
@@ -290,20 +298,21 @@ static int take_some(struct batch *batch, struct claim_request *request,
         if (aside.put_off >= BOUND_CHORE_ROWS)
             *want->more = true;
         if ((count < step && aside.put_off == put_off) || aside.given_back ||
-            aside.put_off >= BOUND_CHORE_ROWS || request->claimed_count >= request->max)
+            aside.put_off >= BOUND_CHORE_ROWS || request->claimed_count >= most)
             break;
         step = next_step(batch, batch->engine->waiting.claim_task_bytes);
     } while (arena->used_bytes - used_bytes < BOUND_CLAIM_BYTES);
     return arena->failed ? err_no_memory(err) : 0;
 }
 
-static int try_claim(struct batch *batch, struct claim_request *request,
-                     struct worker_state *worker, struct err *err)
+/* From the queues of a namespace (absent = from all), until the claim has `most`. */
+static int claim_from(struct batch *batch, struct claim_request *request,
+                      struct worker_state *worker, struct str within, uint32_t most,
+                      struct err *err)
 {
     bool more = false;
     struct str queues[BOUND_CLAIM_QUEUES];
-    struct ready_want want = {.namespace_name = batch->engine->config.namespace_name,
-                              .queues = queues,
+    struct ready_want want = {.queues = queues,
                               .types = request->types_count ? request->types : worker->types,
                               .types_count =
                                   request->types_count ? request->types_count : worker->types_count,
@@ -312,26 +321,75 @@ static int try_claim(struct batch *batch, struct claim_request *request,
                               .ctx = batch};
     struct str *declined;
 
-    request->claimed_count = 0;
     if (!request->types_count) {
         want.types_not_count = declined_types(batch->engine->main->leases.declined, worker->row.id,
                                               batch->now_us, request->base.arena, &declined);
         want.types_not = declined;
     }
     want.unlimited = true;
-    want.queues_count = open_queues(batch, request, worker, queues, &want.unlimited);
+    want.queues_count = open_queues(batch, request, worker, within, queues, &want.unlimited);
     if (batch->failed.code != ERR_NONE) {
         *err = batch->failed;
         return -(int)err->code;
     }
     if (want.queues_count == 0)
         return 0;
-    TRY(workers_categories(batch, worker, &want.categories, &want.categories_count, err));
+    TRY(workers_categories(batch, worker, within, &want.categories, &want.categories_count, err));
     TRY(batch_flush(batch, err));
-    TRY(take_some(batch, request, worker, &want, err));
+    TRY(take_some(batch, request, worker, &want, most, err));
     if (more)
         chore_soon(batch->engine, CHORE_RATES, batch->now_us); /* continues in the next commit */
     return batch_flush(batch, err);
+}
+
+/* One namespace with many waiting tasks does not delay another's: each in its turn gives its share,
+ * and the next claim begins with the next one. */
+static int take_turns(struct batch *batch, struct claim_request *request,
+                      struct worker_state *worker, struct err *err)
+{
+    uint32_t share = request->max / worker->namespaces_count;
+    size_t used_bytes = request->base.arena->used_bytes;
+
+    for (uint32_t empty = 0; empty < worker->namespaces_count;) {
+        uint32_t before = request->claimed_count;
+        uint32_t most = before + (share ? share : 1);
+
+        TRY(claim_from(batch, request, worker, worker->namespaces[worker->turn],
+                       most < request->max ? most : request->max, err));
+        worker->turn = (worker->turn + 1) % worker->namespaces_count;
+        empty = request->claimed_count > before ? 0 : empty + 1;
+        if (request->claimed_count >= request->max ||
+            request->base.arena->used_bytes - used_bytes >= BOUND_CLAIM_BYTES)
+            break;
+    }
+    return 0;
+}
+
+static int try_claim(struct batch *batch, struct claim_request *request,
+                     struct worker_state *worker, struct err *err)
+{
+    request->claimed_count = 0;
+    if (worker->namespaces_count > 1)
+        return take_turns(batch, request, worker, err);
+    return claim_from(batch, request, worker, STR_NONE, request->max, err);
+}
+
+/* Full names, once: a claim that waits is tried again and again. */
+static int enter_queues(struct claim_request *request, const struct worker_state *worker)
+{
+    struct arena *arena = request->base.arena;
+    struct err *err = &request->base.err;
+    struct str *full;
+
+    if (request->queues_count == 0 || str_is(worker->row.namespace_name, TASK_DEFAULT_NAMESPACE))
+        return 0;
+    full = TRY_MEMORY(arena_alloc_array(arena, request->queues_count, sizeof *full));
+    for (uint32_t i = 0; i < request->queues_count; i++) {
+        full[i] = request->queues[i];
+        TRY(queue_name_enter(worker->row.namespace_name, &full[i], arena, err));
+    }
+    request->queues = full;
+    return 0;
 }
 
 int claim_apply(struct batch *batch, struct request *base)
@@ -340,11 +398,12 @@ int claim_apply(struct batch *batch, struct request *base)
     struct worker_state *worker;
 
     request->claimed_count = 0;
-    if (workers_find(batch, request->worker_id, &worker, &request->base.err) < 0)
+    if (workers_find_of(batch, base, request->worker_id, &worker, &request->base.err) < 0)
         return -(int)request->base.err.code;
     request->lease_ms = batch->engine->settings->lease_ms;
     if (!workers_usable(worker, base))
         return workers_unknown(&request->base.err);
+    TRY(enter_queues(request, worker));
     if (workers_renew(batch, worker, &request->base.err) < 0)
         return -(int)request->base.err.code;
     return try_claim(batch, request, worker, &request->base.err);
@@ -420,8 +479,7 @@ void claim_heat_categories(struct batch *batch)
 static bool has_ready(struct batch *batch, const struct queue_state *state)
 {
     return batch->store->shared ||
-           batch->store->verbs->ready_count(batch->store, batch->engine->config.namespace_name,
-                                            state->row.rule.name) > 0;
+           batch->store->verbs->ready_count(batch->store, state->row.rule.name) > 0;
 }
 
 /* A claim that found nothing in them and takes every type and category: they are cold. */
@@ -466,7 +524,8 @@ static bool is_fruitless(const struct fruitless *fruitless, const struct claim_r
     for (uint32_t i = 0; i < fruitless->count; i++)
         if (str_eq(fruitless->workers[i]->row.types, worker->row.types) &&
             str_eq(fruitless->workers[i]->row.queues, worker->row.queues) &&
-            str_eq(fruitless->workers[i]->row.categories, worker->row.categories))
+            str_eq(fruitless->workers[i]->row.categories, worker->row.categories) &&
+            str_eq(fruitless->workers[i]->row.namespace_name, worker->row.namespace_name))
             return true;
     return false;
 }

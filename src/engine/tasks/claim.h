@@ -19,7 +19,7 @@ bool claim_wants_type(const struct batch *batch, const struct claim_request *req
                       const struct worker_state *worker, struct str queue, struct str type);
 bool claim_wants_hot(const struct batch *batch, const struct claim_request *request,
                      const struct worker_state *worker);
-/* Categories were made, removed or renamed: what waiting claims may have has changed. */
+/* Categories were made, removed or renamed, so waiting claims may get other tasks. */
 void claim_heat_categories(struct batch *batch);
 /* new tasks to waiting claims, before the first flush */
 int claim_hand_over(struct batch *batch, struct err *err);

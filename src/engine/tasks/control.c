@@ -2,6 +2,8 @@
 #include "engine/tasks/control.h"
 
 #include "base/fault.h"
+#include "engine/access/makers.h"
+#include "engine/access/rights.h"
 #include "engine/audit/trail.h"
 #include "engine/batch.h"
 #include "engine/engine_state.h"
@@ -59,6 +61,7 @@ static int retry(struct batch *batch, struct task *task, struct control_request 
                                                        "again in a moment");
     if (!request->ignore_dependencies)
         TRY(unsatisfied_check_retry(batch, task, &open, err));
+    TRY(makers_vouch(batch, &request->base, task, err));
     TRY(reopen_take_key(batch, task, err));
     TRY(reopen_end(batch, task, err));
     task_let_go(task);
@@ -113,6 +116,7 @@ static int resume(struct batch *batch, struct task *task, struct control_request
     }
     if (task->status != STATUS_PAUSED)
         return refuse_transition(err, task, "resumed", "; only a paused one can");
+    TRY(makers_vouch(batch, &request->base, task, err));
     TRY(batch_waiting_status(batch, task, &to, &state, err));
     if (task->waits.unsatisfied && outcome_unsatisfied(task->spec.on_unsatisfied) != STATUS_PENDING)
         to = STATUS_BLOCKED; /* a dependency failed while it was paused: decided below */
@@ -151,6 +155,8 @@ static int recover(struct batch *batch, struct task *task, struct control_reques
     if (request->method != RECOVERY_VALIDATE_ONLY && !silent &&
         !status_allows(task->status, STATUS_RECOVERING, MOVE_RECOVER))
         return refuse_transition(err, task, "recovered", "; only an orphaned or partial one can");
+    if (request->method != RECOVERY_VALIDATE_ONLY)
+        TRY(makers_vouch(batch, &request->base, task, err));
     return recovery_now(batch, task, request);
 }
 
@@ -165,7 +171,7 @@ static int update(struct batch *batch, struct task *task, struct control_request
         return 0;
     detail = change_tell(STR_NONE, &task->about, differs, &batch->arena);
     if (!detail.data)
-        return err_set(err, ERR_MEMORY, "there is not enough memory; try again");
+        return err_no_memory(err);
     TRY(batch_touch(batch, task, err));
     return batch_event(batch, task, request->actor, detail, err);
 }
@@ -234,8 +240,10 @@ int control_apply(struct batch *batch, struct request *base)
     int64_t priority;
 
     TRY(batch_task(batch, &request->task_id, &task, err));
-    if (!task)
+    if (!task || namespace_hides(base, task->spec.namespace_name) ||
+        rights_hide(base, task->spec.user_id))
         return no_such_task(&request->task_id, err);
+    TRY(rights_change(base, task->spec.user_id, "this task", err));
     if (request->if_version >= 0 && request->if_version != task->version)
         return err_set(err, request->if_match ? ERR_PRECONDITION : ERR_VERSION,
                        "the task is at version %lld, not %lld; read it again",

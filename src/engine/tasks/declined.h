@@ -10,7 +10,7 @@ struct declined;
 
 struct declined *declined_new(void);
 void declined_free(struct declined *declined);
-/* The worker gave back this unstarted task; no_handler: and said that it cannot run its type. */
+/* The worker gave back this unstarted task; no_handler: because it cannot run its type. */
 void declined_note(struct declined *declined, struct str worker, struct str type,
                    const struct uuid *task_id, bool no_handler, int64_t now_us);
 /* Does it get no task of this type just now? */

@@ -159,6 +159,7 @@ static int write_callback(struct batch *batch, struct task *task, struct err *er
     struct task *whole = NULL;
     struct outbox_message message = {.id = uuid7_new(&batch->engine->ids, batch->now_us),
                                      .kind = STR("webhook"),
+                                     .namespace_name = task->spec.namespace_name,
                                      .target = task->spec.callback_url,
                                      .task_id = task->id,
                                      .next_at_us = batch->now_us,
@@ -200,6 +201,7 @@ static int escalate(struct batch *batch, struct task *task, struct err *err)
     spec_init(&input);
     input.spec.type = task->spec.type;
     input.spec.queue = target;
+    input.spec.namespace_name = task->spec.namespace_name;
     input.spec.payload = batch_text(batch, "{\"dead_letter\":\"%s\"}", id);
     input.spec.correlation_id = task->spec.correlation_id;
     inherit_trace(batch, task, &batch->arena, &input.spec);

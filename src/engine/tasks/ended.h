@@ -24,11 +24,12 @@ int unsatisfied_end(struct batch *batch, struct task *task, enum status to,
                     const struct culprit *culprit, struct err *err);
 int unsatisfied_find(struct batch *batch, const struct task *task, struct culprit *culprit,
                      struct err *err);
-/* Of a task that is to be retried: how many parents are open. ERR_TRANSITION, naming them, when
- * some ended otherwise than it needs. */
+/* For a task to be retried: how many of its parents are open. ERR_TRANSITION, naming them, if some
+ * ended otherwise than it needs. */
 int unsatisfied_check_retry(struct batch *batch, const struct task *task, int64_t *open,
                             struct err *err);
-/* After it was put back: none of its dependencies is decided but by what its parents are now. */
+/* After the task was put back: decides its dependencies again, by the present status of its
+ * parents. */
 int unsatisfied_wait_again(struct batch *batch, struct task *task, int64_t open, struct err *err);
 
 #endif

@@ -5,12 +5,16 @@
 #include "base/fault.h"
 #include "base/json.h"
 #include "core/bounds.h"
+#include "core/callback_allow.h"
 #include "core/plan/job.h"
+#include "core/queue_name.h"
+#include "engine/access/makers.h"
 #include "engine/batch.h"
 #include "engine/engine_state.h"
 #include "engine/figures/spans.h"
 #include "engine/limits/limits.h"
 #include "engine/limits/windows.h"
+#include "engine/namespaces/namespaces.h"
 #include "engine/plans/categories.h"
 #include "engine/plans/runs.h"
 #include "engine/tasks/ended.h"
@@ -47,6 +51,10 @@ static int check_parents_of(struct plan *plan, struct task_input *input)
 
         if (!dependency->ref.data)
             TRY(batch_task(plan->batch, &dependency->task_id, &parent, plan->err));
+        if (parent && (!str_eq(parent->spec.namespace_name, input->spec.namespace_name) ||
+                       (input->maker && principal_row(input->maker, parent->spec.user_id,
+                                                      false) == ROW_HIDDEN)))
+            parent = NULL; /* as if there were none */
         if (dependency->ref.data || parent) {
             input->depends_on[kept++] = *dependency;
             continue;
@@ -75,7 +83,8 @@ static int take_category(struct plan *plan, struct task_input *input)
 {
     struct category_state *category;
 
-    TRY(categories_find(plan->batch, input->category, &category, plan->err));
+    TRY(categories_find(plan->batch, input->spec.namespace_name, input->category, &category,
+                        plan->err));
     if (!category)
         return err_set_field(plan->err, ERR_INVALID, "category",
                              "there is no category '" STR_FMT "'%s", STR_ARG(input->category),
@@ -101,18 +110,37 @@ static int check_queues(struct plan *plan)
             continue;
         if (map_put(&fresh, queue, plan) < 0)
             return err_no_memory(plan->err);
-        TRY(limits_queue_room(plan->batch, map_count(&fresh), plan->err));
+        TRY(limits_queue_room(plan->batch, queue, map_count(&fresh), plan->err));
     }
     return 0;
 }
 
-/* What the credential of its maker is limited to. */
-static int check_rights(struct plan *plan, const struct task_input *input)
+/* What one user's credential makes is that user's; a child is its parent's user's. */
+static int take_user(struct plan *plan, struct task_input *input)
 {
+    const struct principal *maker = input->maker;
+
+    if (!input->spec.user_id.data && plan->parent)
+        input->spec.user_id = plan->parent->spec.user_id;
+    if (!maker || !maker->user_id.data)
+        return 0;
+    TRY(principal_check_user(maker, "user_id", input->spec.user_id, plan->err));
+    input->spec.user_id = maker->user_id;
+    return 0;
+}
+
+/* What the credential of its maker is limited to. */
+static int check_rights(struct plan *plan, struct task_input *input)
+{
+    TRY(take_user(plan, input));
+    if (input->spec.callback_url.data && input->maker)
+        TRY(callback_check_right(plan->batch->engine->settings, input->maker, plan->err));
+    if (plan->parent)
+        TRY(makers_check_child(plan->batch->engine, plan->parent, input, plan->err));
     if (!input->maker || !uuid_is_nil(&input->spec.origin.job_id)) /* runs: make_input */
         return 0;
-    return principal_check_work(input->maker, input->spec.queue, input->spec.type,
-                                input->category, plan->err);
+    return principal_check_work(input->maker, queue_name_plain(input->spec.queue),
+                                input->spec.type, input->category, plan->err);
 }
 
 static int check_places(struct plan *plan)
@@ -121,12 +149,14 @@ static int check_places(struct plan *plan)
         if (plan->inputs[i].category.data)
             TRY(take_category(plan, &plan->inputs[i]));
         TRY(check_rights(plan, &plan->inputs[i]));
+        TRY(queue_name_enter(plan->inputs[i].spec.namespace_name, &plan->inputs[i].spec.queue,
+                             plan->arena, plan->err));
         if (i > 0 && str_eq(plan->inputs[i].spec.queue, plan->inputs[i - 1].spec.queue))
             continue;
         if (!lives_here(plan->batch->engine, plan->inputs[i].spec.queue))
             return err_set_field(plan->err, ERR_INVALID, "queue", "the queue '" STR_FMT "' lives "
                                  "in another store; one step cannot be taken in two of them",
-                                 STR_ARG(plan->inputs[i].spec.queue));
+                                 STR_ARG(queue_name_plain(plan->inputs[i].spec.queue)));
     }
     return check_queues(plan);
 }
@@ -179,7 +209,25 @@ void inherit_trace(const struct batch *batch, const struct task *parent, struct 
     spec->trace.state = spec->trace.parent.data ? parent->spec.trace.state : STR_NONE;
 }
 
+/* A child has the maker of its parent; a run names its job's maker itself. */
+static struct str maker_of(const struct plan *plan, const struct task_input *input)
+{
+    if (plan->parent)
+        return plan->parent->spec.origin.principal;
+    return input->maker ? input->maker->key : input->spec.origin.principal;
+}
+
 /* A run's task got its id before. */
+/* What a handler of an encrypted task hands on is encrypted, unless it says how it is stored. */
+static void inherit_seal(const struct task *parent, struct arena *arena, struct task_seal *seal)
+{
+    if (seal->encrypt || seal->fields.data)
+        return;
+    seal->encrypt = parent->spec.seal.encrypt;
+    if (parent->spec.seal.fields.data)
+        seal->fields = arena_str(arena, parent->spec.seal.fields);
+}
+
 static struct task *make_task(struct plan *plan, struct task_input *input,
                               const struct run_wish *wish)
 {
@@ -189,10 +237,10 @@ static struct task *make_task(struct plan *plan, struct task_input *input,
     if (!task)
         return NULL;
     task->spec = input->spec;
-    task->spec.namespace_name = batch->engine->config.namespace_name;
+    task->spec.namespace_name = queue_name_namespace(input->spec.queue);
     task->spec.created_at_us = batch->now_us;
     if (uuid_is_nil(&input->forked_from)) /* a fork is its original's maker's: it has its payload */
-        task->spec.origin.principal = input->maker ? input->maker->key : STR_NONE;
+        task->spec.origin.principal = maker_of(plan, input);
     if (plan->parent) {
         task->spec.origin.parent_id = plan->parent->id;
         if (!task->spec.correlation_id.data)
@@ -200,6 +248,7 @@ static struct task *make_task(struct plan *plan, struct task_input *input,
         if (!task->spec.workflow_id.data)
             task->spec.workflow_id = plan->parent->spec.workflow_id;
         inherit_trace(batch, plan->parent, plan->arena, &task->spec);
+        inherit_seal(plan->parent, plan->arena, &task->spec.seal);
     }
     task->has_spec = true;
     task->has_data = true;
@@ -225,6 +274,7 @@ static int admit_seal(struct plan *plan, struct task *task)
     const struct handler_rule *rule =
         settings_handler(plan->batch->engine->settings, task->spec.type);
 
+    task->spec.seal.encrypt |= namespace_encrypts(plan->batch, task->spec.namespace_name);
     return sealed_admit(plan->batch->store, task, rule, plan->arena, plan->err);
 }
 
@@ -283,6 +333,11 @@ static int reserve(struct plan *plan, uint32_t at)
     if (find_owner(plan, &unique, at, &owner) < 0 || !owner)
         return -(int)plan->err->code;
     plan->duplicate[at] = true;
+    if (plan->inputs[at].maker &&
+        principal_row(plan->inputs[at].maker, owner->spec.user_id, false) == ROW_HIDDEN)
+        return err_set_field(plan->err, ERR_CONFLICT, by_key ? "idempotency_key" : "hash_input",
+                             "there is already a task with this %s; choose another one",
+                             by_key ? "idempotency_key" : "input");
     plan->differs[at] = !same_payload(owner->spec.payload, task->spec.payload);
     plan->tasks[at] = owner;
     return 0;
@@ -523,9 +578,10 @@ static int add_task(struct plan *plan, uint32_t at)
     return end_unsatisfied(plan, task, to);
 }
 
-int enqueue_check(struct batch *batch, struct task_input *input, struct err *err)
+int enqueue_check(struct batch *batch, struct task_input *input, struct arena *arena,
+                  struct err *err)
 {
-    struct plan plan = {.batch = batch, .inputs = input, .count = 1, .err = err};
+    struct plan plan = {.batch = batch, .inputs = input, .count = 1, .arena = arena, .err = err};
 
     return check_places(&plan);
 }
@@ -563,8 +619,12 @@ int enqueue_tasks(struct batch *batch, struct task_input *inputs, uint32_t count
     struct plan plan = {batch, inputs,    count,   actor, parent, arena,
                         tasks, duplicate, differs, err,   {.status = STATUS_NONE}};
 
+    for (uint32_t i = 0; parent && i < count; i++)
+        inputs[i].spec.namespace_name = parent->spec.namespace_name;
     TRY(check_parents(&plan));
     TRY(check_places(&plan));
+    if (actor != ACTOR_LEADER)
+        TRY(namespace_admit(batch, inputs, count, err));
     TRY(name_workflow(&plan));
     for (uint32_t i = 0; i < count; i++) {
         duplicate[i] = differs[i] = false;
@@ -572,8 +632,7 @@ int enqueue_tasks(struct batch *batch, struct task_input *inputs, uint32_t count
         TRY(admit_seal(&plan, tasks[i]));
     }
     for (uint32_t i = 0; i < count; i++) {
-        TRY(reserve(&plan, i));
-        if (reserve_external(&plan, i) < 0)
+        if (reserve(&plan, i) < 0 || reserve_external(&plan, i) < 0)
             return err->code == ERR_CONFLICT ? give_back(&plan, i + 1) : -(int)err->code;
     }
     if (merge_all_parents(&plan) < 0)
@@ -594,7 +653,14 @@ int enqueue_apply(struct batch *batch, struct request *base)
 {
     struct enqueue_request *request = (struct enqueue_request *)base;
     struct arena *arena = request->base.arena;
+    struct user_taken *taken;
+    uint32_t taken_count;
+    int rc;
 
+    for (uint32_t i = 0; i < request->count; i++)
+        request->inputs[i].spec.namespace_name =
+            base->caller ? base->caller->namespace_name
+                         : queue_name_namespace(request->inputs[i].spec.queue);
     request->tasks = arena_alloc_array(arena, request->count, sizeof *request->tasks);
     request->duplicate = arena_alloc_array(arena, request->count, sizeof *request->duplicate);
     request->differs = arena_alloc_array(arena, request->count, sizeof *request->differs);
@@ -602,7 +668,10 @@ int enqueue_apply(struct batch *batch, struct request *base)
         return err_no_memory(&request->base.err);
     for (uint32_t i = 0; base->caller && i < request->count; i++)
         request->inputs[i].maker = base->caller->principal;
-    return enqueue_tasks(batch, request->inputs, request->count, request->actor, NULL, arena,
-                         request->tasks, request->duplicate, request->differs,
-                         &request->base.err);
+    TRY(user_limits_take(batch, base, request->inputs, request->count, &taken, &taken_count));
+    rc = enqueue_tasks(batch, request->inputs, request->count, request->actor, NULL, arena,
+                       request->tasks, request->duplicate, request->differs, &request->base.err);
+    if (rc < 0)
+        user_limits_give_back(taken, taken_count);
+    return rc;
 }

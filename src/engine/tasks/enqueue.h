@@ -15,8 +15,10 @@ int enqueue_apply(struct batch *batch, struct request *base);
 int enqueue_tasks(struct batch *batch, struct task_input *inputs, uint32_t count, enum actor actor,
                   struct task *parent, struct arena *arena, struct task **tasks, bool *duplicate,
                   bool *differs, struct err *err);
-/* Of a run: what could refuse it, and the task itself, which waits for so many. */
-int enqueue_check(struct batch *batch, struct task_input *input, struct err *err);
+/* For a run: makes every check that can refuse it, then the task, which waits for this many
+ * others. */
+int enqueue_check(struct batch *batch, struct task_input *input, struct arena *arena,
+                  struct err *err);
 int enqueue_run(struct batch *batch, struct task_input *input, const struct run_wish *wish,
                 uint32_t waits, struct arena *arena, struct task **task, struct err *err);
 

@@ -6,6 +6,7 @@
 
 #include "core/bounds.h"
 #include "core/service/service_view.h"
+#include "engine/access/rights.h"
 #include "engine/batch.h"
 #include "engine/engine_state.h"
 #include "engine/leases/workers.h"
@@ -96,8 +97,9 @@ static int look_at_workers(struct batch *batch, const struct task *task, struct 
     TRY_MEMORY(tasks);
     TRY(name_category(batch, task, arena, &facts->workers.category, err));
     while ((worker = map_next(&batch->engine->leases.workers, &cursor)) != NULL) {
-        if (worker->queues_count == 0 || worker->row.lease_until_us < batch->now_us)
-            continue; /* a node without a pool, or silent */
+        if (worker->queues_count == 0 || worker->row.lease_until_us < batch->now_us ||
+            !workers_are_in(worker, task->spec.namespace_name))
+            continue; /* a node without a pool, or silent, or of another namespace */
         facts->workers.live++;
         if (!workers_serve(worker, task->spec.queue))
             continue;
@@ -157,8 +159,7 @@ static int look_at_queue(struct batch *batch, const struct task *task, struct ar
     facts->queue_paused_at_us = state->row.paused_at_us;
     if (task->status != STATUS_PENDING)
         return 0;
-    facts->line = batch->store->verbs->ready_count(
-        batch->store, batch->engine->config.namespace_name, task->spec.queue);
+    facts->line = batch->store->verbs->ready_count(batch->store, task->spec.queue);
     if (!uuid_is_nil(&task->spec.category_id))
         TRY(windows_look(batch, task, &facts->window_opens_us, err));
     return look_at_limits(batch, state, task, facts, err);
@@ -191,7 +192,8 @@ int explain_apply(struct batch *batch, struct request *base)
     TRY(batch_settle(batch, err));
     TRY(batch_flush(batch, err));
     TRY(batch_task(batch, &request->task_id, &task, err));
-    if (!task)
+    if (!task || namespace_hides(base, task->spec.namespace_name) ||
+        rights_hide(base, task->spec.user_id))
         return err_set(err, ERR_NOT_FOUND, "there is no task with this id");
     TRY(explain_task(batch, task, request->base.arena, facts, err));
     TRY(explain_chain(batch, request->base.arena, facts, err));

@@ -2,6 +2,7 @@
  * worker is stored once, as claimed, and never enters the ready line. Only where that changes
  * nothing a client can see: nothing else is known to be ready, no limit counts, order is kept. */
 #include "core/bounds.h"
+#include "engine/access/makers.h"
 #include "engine/batch.h"
 #include "engine/engine_state.h"
 #include "engine/leases/workers.h"
@@ -17,8 +18,7 @@ static bool has_others(struct batch *batch, const struct queue_state *state)
 {
     if (batch->store->shared)
         return state->has_older;
-    return batch->store->verbs->ready_count(batch->store, batch->engine->config.namespace_name,
-                                            state->row.rule.name) > 0;
+    return batch->store->verbs->ready_count(batch->store, state->row.rule.name) > 0;
 }
 
 /* The hot queues were empty and free of limits, so that only this batch has work for claims. */
@@ -38,6 +38,7 @@ static bool queues_allow(struct batch *batch)
 static uint32_t gather(struct batch *batch, uint32_t *slots)
 {
     uint32_t count = 0;
+    struct str why;
 
     for (uint32_t i = 0; i < batch->owed.count; i++) {
         const struct task *task = batch->owed.items[i];
@@ -46,6 +47,7 @@ static uint32_t gather(struct batch *batch, uint32_t *slots)
         if (task->status != STATUS_PENDING)
             continue;
         if (count == HAND_OVER_MAX || task->mark != TASK_FRESH || !task->opening_told ||
+            makers_lost(batch->engine, task->spec.origin.principal, &batch->arena, &why) ||
             (!uuid_is_nil(&task->spec.category_id) && windows_count(batch, task)))
             return 0;
         for (; at > 0 && batch->owed.items[slots[at - 1]]->order_key > task->order_key; at--)

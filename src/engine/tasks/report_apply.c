@@ -411,7 +411,7 @@ int report_apply(struct batch *batch, struct request *base)
     struct report_request *request = (struct report_request *)base;
     struct worker_state *worker;
 
-    if (workers_find(batch, request->worker_id, &worker, &request->base.err) < 0)
+    if (workers_find_of(batch, base, request->worker_id, &worker, &request->base.err) < 0)
         return -(int)request->base.err.code;
     if (!workers_usable(worker, base))
         return workers_unknown(&request->base.err);

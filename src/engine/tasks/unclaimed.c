@@ -65,8 +65,7 @@ int unclaimed_fail_lane(struct batch *batch, const struct lane_count *lane,
                         uint32_t *left, struct err *err)
 {
     struct task **tasks = TRY_MEMORY(arena_alloc_array(&batch->arena, *left, sizeof *tasks));
-    struct ready_want want = {.namespace_name = batch->engine->config.namespace_name,
-                              .queues = &lane->queue,
+    struct ready_want want = {.queues = &lane->queue,
                               .queues_count = 1,
                               .types = &lane->type,
                               .types_count = 1,

@@ -4,6 +4,7 @@
 #include "engine/tasks/wake.h"
 
 #include "core/bounds.h"
+#include "engine/access/rights.h"
 #include "engine/batch.h"
 #include "engine/engine_state.h"
 
@@ -71,7 +72,8 @@ int wait_apply(struct batch *batch, struct request *base)
     struct task *task;
 
     TRY(batch_task(batch, &request->task_id, &task, err));
-    if (!task)
+    if (!task || namespace_hides(base, task->spec.namespace_name) ||
+        rights_hide(base, task->spec.user_id))
         return err_set(err, ERR_NOT_FOUND, "there is no such task");
     request->ended = status_ended(task->status);
     if (request->ended || request->timeout_ms <= 0 || request->base.forgotten)

@@ -38,6 +38,28 @@ static struct str unknown_key(const struct keyring *keyring, const struct data_k
     return STR_NONE;
 }
 
+/* Which handler runs as the user of the server, who can read the key files. */
+static struct str reads_keys(const struct settings *settings)
+{
+    bool files = false;
+
+    for (uint32_t i = 0; i < settings->encryption.keys_count; i++)
+        files |= settings->encryption.keys[i].file.data != NULL;
+    for (uint32_t i = 0; files && i < settings->handlers_count; i++)
+        if (settings->handlers[i].command && !settings->handlers[i].user.data)
+            return settings->handlers[i].type;
+    return STR_NONE;
+}
+
+static struct doctor_check readable(struct str type, struct arena *arena)
+{
+    return (struct doctor_check){
+        DOCTOR_WARNING, STR("encryption"),
+        arena_format(arena, "handlers of '" STR_FMT "' run as the user of the server and can read "
+                     "its key files", STR_ARG(type)),
+        STR("set handlers[].user to another user"), false};
+}
+
 static struct doctor_check judge(struct keyring *keyring, const struct data_key_sum *sums,
                                  uint32_t count, const struct missing *missing,
                                  struct arena *arena)
@@ -94,6 +116,8 @@ struct doctor_check doctor_encryption(struct store *store, const struct settings
         check = failure(arena_str(arena, str_of(err.text)), "run 'perdura verify'");
     else
         check = judge(keyring, sums, count, &missing, arena);
+    if (check.verdict == DOCTOR_OK && reads_keys(settings).data)
+        check = readable(reads_keys(settings), arena);
     keyring_free(keyring);
     return check;
 }

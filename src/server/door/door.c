@@ -63,7 +63,9 @@ struct door *door_open(struct server *server, struct err *err)
         door->refusals = refusals_open(server, err);
     else
         err_no_memory(err);
-    if (!door || !door->refusals) {
+    if (door && door->refusals)
+        door->even = even_open(server, err);
+    if (!door || !door->even) {
         door_free(door);
         return NULL;
     }
@@ -101,6 +103,7 @@ void door_stop(struct door *door)
 {
     while (!TAILQ_EMPTY(&door->held))
         let_go(door, TAILQ_FIRST(&door->held));
+    even_stop(door->even);
     door_waits_end(&door->waits, true);
     refusals_stop(door->refusals);
     token_watch_stop(door->watch);
@@ -111,6 +114,7 @@ void door_free(struct door *door)
     if (!door)
         return;
     refusals_free(door->refusals);
+    even_free(door->even);
     loop_timer_free(door->timer);
     token_watch_free(door->watch);
     tokens_deinit(&door->tokens);
@@ -157,20 +161,6 @@ static int choose_namespace(struct api_call *call)
                                       &call->caller.namespace_name, &call->err);
 }
 
-/* Tokens, and who asks, are of every namespace; what is in one is there only where the store has
- * it. */
-static int check_namespace(struct api_call *call)
-{
-    const struct right *needs = &call->route->needs;
-    struct str name = call->caller.namespace_name;
-
-    if (!call->principal || str_is(name, TASK_DEFAULT_NAMESPACE) || needs->kind == RIGHT_NONE ||
-        needs->kind == RIGHT_ANYONE || needs->scope == SCOPE_ACCESS_WRITE)
-        return 0;
-    return err_set(&call->err, ERR_FORBIDDEN, "this server has no namespace '" STR_FMT "'; ask for "
-                   "a token of one that it has", STR_ARG(str_cut(name, 80)));
-}
-
 /* A right is decided here alone, for every method, HEAD and long polls too. Of what RIGHT_OWN lets
  * in, the handler shows only what the principal has made. */
 static int check_right(struct api_call *call)
@@ -183,10 +173,14 @@ static int check_right(struct api_call *call)
     if (!principal)
         return err_set(&call->err, ERR_UNAUTHORIZED, "the request has no credential; send one as "
                                                      "'Authorization: Bearer TOKEN'");
-    if (needs->kind == RIGHT_SCOPE && needs->scope == SCOPE_ADMIN &&
-        !principal_is_global(principal))
+    if (needs->kind == RIGHT_EVERYWHERE && !principal_is_global(principal))
         return err_set(&call->err, ERR_FORBIDDEN, "this concerns the whole store and needs the "
-                       "scope admin in every namespace (*); ask its administrator");
+                       "scope %s in every namespace (*); ask its administrator",
+                       scope_word(needs->scope));
+    if ((needs->kind == RIGHT_EVERYWHERE ||
+         (needs->kind == RIGHT_SCOPE && !scope_is_of_rows(needs->scope))) &&
+        principal_allows(principal, needs->scope))
+        TRY(principal_check_all_users(principal, &call->err));
     if (needs->kind == RIGHT_ANYONE || principal_allows(principal, needs->scope) ||
         (needs->kind == RIGHT_OWN && principal_allows(principal, SCOPE_TASKS_ENQUEUE)))
         return 0;
@@ -208,7 +202,6 @@ static int find_route(struct api_call *call)
     TRY(rc);
     TRY(choose_namespace(call));
     TRY(check_right(call));
-    TRY(check_namespace(call));
     TRY(router_query(call->route, request->query, call->arena, call->parameters, &call->err));
     if (request->method != HTTP_POST && request->method != HTTP_PATCH)
         TRY(call_no_body(call));
@@ -269,6 +262,7 @@ static int identify(struct api_call *call, bool *waits)
     TRY(rc);
     call->principal = who.principal;
     call->credential.token = who.token;
+    even_came(call);
     if (who.token)
         token_hold(who.token);
     return 0;

@@ -3,6 +3,7 @@
  * "other", and routes are patterns. What was measured per queue is in metrics_measures.c. Loop
  * thread. */
 #include "server/api.h"
+#include "core/queue_name.h"
 #include "server/door/door.h"
 #include "server/figures/metrics_int.h"
 #include "server/stream.h"
@@ -15,6 +16,18 @@
 #define METRICS_QUEUES_MAX 1000
 #define METRICS_TYPE "text/plain; version=0.0.4; charset=utf-8"
 
+bool metrics_of_all(const struct api_call *call)
+{
+    return !call->principal || principal_is_global(call->principal);
+}
+
+/* Open metrics name no namespace: what is in another one than `default` is one of the others. */
+bool metrics_shows(const struct api_call *call, struct str queue)
+{
+    return (call->principal && principal_is_global(call->principal)) ||
+           queue_name_in(queue, call_namespace(call));
+}
+
 static void write_counts(struct buf *out, struct str queue, const int64_t counts[STATUS_COUNT])
 {
     for (int i = STATUS_NONE + 1; i < STATUS_COUNT; i++) {
@@ -26,19 +39,22 @@ static void write_counts(struct buf *out, struct str queue, const int64_t counts
 }
 
 /* A queue of that name is one of the others: no sample may be there twice. */
-static bool is_shown(const struct stats_request *request, uint32_t at)
+static bool is_shown(const struct api_call *call, const struct stats_request *request, uint32_t at)
 {
-    return at < METRICS_QUEUES_MAX && !str_is(request->queues[at].row.rule.name, "other");
+    struct str queue = request->queues[at].row.rule.name;
+
+    return metrics_shows(call, queue) && at < METRICS_QUEUES_MAX && !str_is(queue, "other");
 }
 
-static void write_tasks(struct buf *out, const struct stats_request *request)
+static void write_tasks(struct api_call *call, const struct stats_request *request)
 {
+    struct buf *out = &call->out;
     int64_t other[STATUS_COUNT] = {0};
     bool others = false;
 
     metrics_head(out, "tasks", "gauge", "Tasks by queue and status.");
     for (uint32_t i = 0; i < request->queues_count; i++) {
-        if (is_shown(request, i)) {
+        if (is_shown(call, request, i)) {
             write_counts(out, request->queues[i].row.rule.name, request->queues[i].counts);
             continue;
         }
@@ -51,44 +67,47 @@ static void write_tasks(struct buf *out, const struct stats_request *request)
 }
 
 /* How long something has waited in each queue. */
-static void write_waits(struct buf *out, const struct stats_request *request,
+static void write_waits(struct api_call *call, const struct stats_request *request,
                         const struct map *waits, int64_t now_us, const char *name,
                         const char *help)
 {
+    struct buf *out = &call->out;
+
     metrics_head(out, name, "gauge", help);
     for (uint32_t i = 0; i < request->queues_count; i++) {
         struct str queue = request->queues[i].row.rule.name;
         const struct queue_wait *wait = map_get(waits, queue);
         int64_t us = wait && wait->since_us < now_us ? now_us - wait->since_us : 0;
 
-        if (is_shown(request, i))
+        if (is_shown(call, request, i))
             metrics_sample_decimal(out, name, METRICS_QUEUE(queue), (double)us / 1e6);
     }
 }
 
-static void write_queues(struct buf *out, const struct stats_look *look, int64_t now_us)
+static void write_queues(struct api_call *call, const struct stats_look *look, int64_t now_us)
 {
+    struct buf *out = &call->out;
     const struct stats_request *request = &look->request;
     MAP_AUTO struct map waits = MAP_INIT;
     MAP_AUTO struct map unclaimed = MAP_INIT;
 
     metrics_head(out, "queue_paused", "gauge", "1 for queues that hand out nothing.");
     for (uint32_t i = 0; i < request->queues_count; i++)
-        if (is_shown(request, i))
+        if (is_shown(call, request, i))
             metrics_sample(out, "queue_paused", METRICS_QUEUE(request->queues[i].row.rule.name),
                            request->queues[i].row.paused_at_us != 0);
     metrics_head(out, "queue_served", "gauge", "1 for queues a live worker registered for.");
     for (uint32_t i = 0; i < request->queues_count; i++)
-        if (is_shown(request, i))
+        if (is_shown(call, request, i))
             metrics_sample(out, "queue_served", METRICS_QUEUE(request->queues[i].row.rule.name),
                            request->queues[i].served);
     if (!look->whole)
         return;
     stats_look_map_waits(look, &waits);
-    write_waits(out, request, &waits, now_us, "queue_oldest_wait_seconds",
+    write_waits(call, request, &waits, now_us, "queue_oldest_wait_seconds",
                 "How long the first in line has been ready; 0 when none waits.");
     stats_look_map_unclaimed(look, &unclaimed);
-    write_waits(out, request, &unclaimed, now_us, "queue_unclaimed_seconds",
+    write_waits(call, request, &unclaimed, now_us, "queue_unclaimed_seconds",
                 "How long a task has been ready whose type or category no live worker of the "
                 "queue takes.");
 }
@@ -294,9 +313,15 @@ static int counted(struct api_call *call)
     struct stats_request *request = &look->request;
 
     request->stats.totals[TOTAL_READ_ERRORS] += call->server->read_errors;
+    if (!metrics_of_all(call)) { /* what its queues did, and nothing of the server */
+        write_tasks(call, request);
+        write_queues(call, look, engine_now_us(call->server->engine));
+        metrics_write_measures(call);
+        return call_reply_text(call, 200, METRICS_TYPE);
+    }
     write_process(&call->out, call->server, &request->stats);
-    write_tasks(&call->out, request);
-    write_queues(&call->out, look, engine_now_us(call->server->engine));
+    write_tasks(call, request);
+    write_queues(call, look, engine_now_us(call->server->engine));
     write_looked(&call->out, look);
     write_counters(&call->out, &request->stats);
     metrics_write_measures(call);
@@ -309,5 +334,5 @@ static int counted(struct api_call *call)
 
 int api_metrics(struct api_call *call)
 {
-    return stats_look(call, counted);
+    return stats_look(call, metrics_of_all(call), counted);
 }

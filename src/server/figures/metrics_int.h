@@ -8,6 +8,10 @@
 #define METRICS_QUEUE(name)                                                                    \
     ((const struct metrics_label[]){{"queue", (name)}, {NULL, STR_NONE}})
 
+/* Is it about the whole server, or about one namespace? */
+bool metrics_of_all(const struct api_call *call);
+bool metrics_shows(const struct api_call *call, struct str queue); /* by its full name */
+
 /* metrics_measures.c: counters and histograms per queue, type, target and outcome */
 void metrics_write_measures(struct api_call *call);
 /* metrics_services.c */

@@ -90,6 +90,27 @@ static void write_outcomes(struct buf *out, const struct measured_lanes *lanes)
     }
 }
 
+/* Without what the caller may not see; the others are of all namespaces together. */
+static void keep_shown(const struct api_call *call, struct measured *measured,
+                       struct measured_lanes *lanes)
+{
+    uint32_t queues = 1, kept = 0;
+
+    for (uint32_t i = 1; i < measured->queues_count; i++)
+        if (metrics_shows(call, measured->queues[i].name))
+            measured->queues[queues++] = measured->queues[i];
+    measured->queues_count = measured->queues_count ? queues : 0;
+    for (uint32_t i = 0; i < lanes->count; i++)
+        if (lanes->lanes[i].queue.data ? metrics_shows(call, lanes->lanes[i].queue)
+                                       : metrics_of_all(call))
+            lanes->lanes[kept++] = lanes->lanes[i];
+    lanes->count = kept;
+    if (metrics_of_all(call))
+        return;
+    measured->queues[0] = (struct measured_queue){0};
+    memset(measured->targets, 0, sizeof measured->targets);
+}
+
 void metrics_write_measures(struct api_call *call)
 {
     struct measured *measured = calloc(1, sizeof *measured);
@@ -99,6 +120,7 @@ void metrics_write_measures(struct api_call *call)
     if (measured && lanes) { /* without memory the rest is shown all the same */
         engine_measure(call->server->engine, measured);
         engine_measure_lanes(call->server->engine, lanes);
+        keep_shown(call, measured, lanes);
         write_counter(out, measured, "queue_enqueued_total", "Tasks enqueued, by queue.",
                       MEASURE_ENQUEUED);
         write_counter(out, measured, "queue_started_total", "Attempts started, by queue.",

@@ -4,6 +4,7 @@
  * what it did comes from its measures. At most one read is under way; one that fails leaves a gap.
  * Loop thread, but for read_counts. */
 #include "server/api.h"
+#include "core/queue_name.h"
 #include "server/figures/sampler.h"
 #include "server/stream.h"
 
@@ -68,7 +69,7 @@ static void write_queue(struct buf *out, struct str name, const struct history_n
                    {"enqueued", MEASURE_ENQUEUED, MEASURE_COUNTS}};
 
     buf_text(out, first ? "{" : ",{");
-    render_text(out, "queue", name);
+    render_text(out, "queue", queue_name_plain(name));
     render_int(out, "waiting", counts->waiting);
     render_int(out, "running", counts->running);
     for (size_t i = 0; i < sizeof figures / sizeof figures[0]; i++) {
@@ -100,8 +101,8 @@ static bool is_measured(struct sampler *sampler, struct str name)
 
 /* Queues in which nothing happened since the start, but where tasks are; those beyond the bound are
  * summed up. */
-static void write_quiet(struct sampler *sampler, struct history_now *others, bool *first,
-                        struct buf *out)
+static void write_quiet(struct sampler *sampler, struct str within, struct history_now *others,
+                        bool *first, struct buf *out)
 {
     static const struct measured_queue none = {0};
     uint32_t shown = sampler->now->queues_count - 1;
@@ -109,7 +110,8 @@ static void write_quiet(struct sampler *sampler, struct history_now *others, boo
     for (uint32_t i = 0; i < sampler->counts_count; i++) {
         const struct history_now *counts = &sampler->counts[i];
 
-        if (counts->waiting + counts->running == 0 || is_measured(sampler, counts->queue))
+        if (counts->waiting + counts->running == 0 || is_measured(sampler, counts->queue) ||
+            (within.data && !queue_name_in(counts->queue, within)))
             continue;
         if (!measure_is_other(counts->queue) && shown++ < HISTORY_QUEUES_MAX) {
             write_queue(out, counts->queue, counts, &none, &none, *first);
@@ -153,23 +155,27 @@ static bool has_done(const struct measured_queue *queue)
     return false;
 }
 
-static void write_all(struct sampler *sampler, struct buf *out)
+static void write_all(struct sampler *sampler, struct str within, struct buf *out)
 {
     const struct measured_queue *rest = &sampler->now->queues[0];
     struct history_now others = {0};
     bool first = true;
 
     for (uint32_t i = 1; i < sampler->now->queues_count; i++) {
+        if (within.data && !queue_name_in(sampler->now->queues[i].name, within))
+            continue;
         write_measured(sampler, &sampler->now->queues[i], first, out);
         first = false;
     }
-    write_quiet(sampler, &others, &first, out);
-    if (others.waiting || others.running || has_done(rest))
-        write_queue(out, STR("*"), &others, rest, &sampler->second->queues[0], first);
+    write_quiet(sampler, within, &others, &first, out);
+    if (others.waiting || others.running || (!within.data && has_done(rest)))
+        write_queue(out, STR("*"), &others, within.data ? NULL : rest,
+                    &sampler->second->queues[0], first);
 }
 
 /* Only of one queue when it is named. */
-void sampler_write_second(struct server *server, struct str only, struct buf *out)
+void sampler_write_second(struct server *server, struct str within, struct str only,
+                          struct buf *out)
 {
     struct sampler *sampler = server->sampler;
 
@@ -179,7 +185,7 @@ void sampler_write_second(struct server *server, struct str only, struct buf *ou
     if (only.data)
         write_one(sampler, only, out);
     else
-        write_all(sampler, out);
+        write_all(sampler, within, out);
     buf_text(out, "]}\n\n");
 }
 
@@ -332,6 +338,12 @@ const struct history *sampler_history(const struct sampler *sampler)
     return sampler->history;
 }
 
+/* Whose figures a call gets: absent = all there are, as no other namespace has any. */
+struct str sampler_within(const struct api_call *call)
+{
+    return engine_namespaces(call->server->engine) > 1 ? call_namespace(call) : STR_NONE;
+}
+
 int api_stats_history(struct api_call *call)
 {
     struct sampler *sampler = call->server->sampler;
@@ -348,6 +360,7 @@ int api_stats_history(struct api_call *call)
         engine_measure(sampler->server->engine, sampler->open);
         history_look(sampler->history, sampler->open);
     }
-    history_render(sampler->history, window, str_is(open, "true"), &call->out);
+    history_render(sampler->history, window, str_is(open, "true"), sampler_within(call),
+                   &call->out);
     return call_reply(call, 200);
 }

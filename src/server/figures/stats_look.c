@@ -8,7 +8,8 @@
 
 static int read_names(struct api_call *call, struct store_reader *reader, struct stats_look *look)
 {
-    struct catalog_filter filter = {.active = -1, .limit = EXECUTION_CATEGORIES_MAX};
+    struct catalog_filter filter = {.namespace_name = look->about, .active = -1,
+                                    .limit = EXECUTION_CATEGORIES_MAX};
     struct category *categories;
 
     TRY(call->server->store->verbs->catalog->read_categories(reader, &filter, call->arena,
@@ -27,9 +28,11 @@ static int count_errors(struct api_call *call, struct store_reader *reader, stru
                         struct stats_look *look)
 {
     const struct store_verbs *verbs = call->server->store->verbs;
-    struct catalog_filter filter = {.active = 1, .type = -1, .errors_only = true,
+    struct catalog_filter filter = {.namespace_name = look->about, .active = 1, .type = -1,
+                                    .errors_only = true,
                                     .limit = STATS_ERRORS_MAX};
-    struct recovery_filter pending = {.status = RECOVERY_PENDING, .method = -1,
+    struct recovery_filter pending = {.namespace_name = look->about,
+                                      .status = RECOVERY_PENDING, .method = -1,
                                       .limit = STATS_ERRORS_MAX};
     struct schedule *schedules;
     struct recurring *recurring;
@@ -66,8 +69,8 @@ static int read_store(struct api_call *call, struct store_reader *reader, struct
         engine_now_us(call->server->engine) - (EXECUTION_HOURS_SHOWN + 1) * EXECUTION_HOUR_US;
 
     read_lanes(call, reader, look);
-    if (verbs->read_hours(reader, since_us, call->arena, &look->hours, &look->hours_count,
-                          &call->err) < 0)
+    if (verbs->read_hours(reader, look->about, since_us, call->arena, &look->hours,
+                          &look->hours_count, &call->err) < 0)
         look->hours_count = 0;
     else
         look->hours_known = true;
@@ -98,10 +101,12 @@ static int ask_queue(struct api_call *call)
     return call_submit(call, &chained->look.request.base, REQUEST_STATS, chained->then);
 }
 
-int stats_look(struct api_call *call, call_step *then)
+int stats_look(struct api_call *call, bool everything, call_step *then)
 {
     struct chained *chained = CALL_NEW(call, sizeof *chained);
 
+    call->everywhere = everything;
+    chained->look.about = everything ? STR_NONE : call_namespace(call);
     chained->then = then;
     return call_try_look(call, read_store, ask_queue);
 }

@@ -10,6 +10,7 @@
 
 struct stats_look {
     struct stats_request request; /* first: it is what the queue is asked afterwards */
+    struct str about;             /* the namespace; absent = all of them */
     struct execution_hour *hours;
     uint32_t hours_count;
     bool hours_known;             /* they could be read */
@@ -22,8 +23,9 @@ struct stats_look {
     bool whole;                   /* all of it could be read */
 };
 
-/* Reads, asks the queue, and calls then(call) with call->ctx as struct stats_look. */
-int stats_look(struct api_call *call, call_step *then);
+/* Reads, asks the queue, and calls then(call) with call->ctx as struct stats_look: of the namespace
+ * of the call, or of everything. */
+int stats_look(struct api_call *call, bool everything, call_step *then);
 /* By queue: struct queue_wait; the caller's to deinit. */
 void stats_look_map_waits(const struct stats_look *look, struct map *waits);
 /* The same of types and categories that no live worker of a queue takes, though the queue has

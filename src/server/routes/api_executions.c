@@ -19,7 +19,7 @@ static int parse_filter(struct api_call *call, struct execution_filter *filter)
     struct str text = call_parameter(call, "status");
     enum execution_status status;
 
-    filter->namespace_name = STR(TASK_DEFAULT_NAMESPACE);
+    filter->namespace_name = call_namespace(call);
     filter->status = -1;
     TRY(call_parameter_uuid(call, "job_id", &filter->job_id));
     TRY(call_parameter_uuid(call, "schedule_id", &filter->schedule_id));
@@ -68,10 +68,16 @@ static int read_list(struct api_call *call, struct store_reader *reader, struct 
         filter.limit = left <= chunk ? left + 1 : chunk;
         TRY(read_chunk(call, reader, scratch, &filter, &executions, &count));
         more = count == filter.limit;
-        for (uint32_t i = 0; i < count && left > 0; i++, left--) {
+        for (uint32_t i = 0; i < count && left > 0; i++) {
+            bool hides;
+
+            filter.before_key = executions[i].key;
+            TRY(call_hides_id(call, reader, &executions[i].task_id, scratch, &hides));
+            if (hides)
+                continue;
             json_comma(&call->out);
             render_execution(&call->out, &executions[i], !call_sees_content(call));
-            filter.before_key = executions[i].key;
+            left--;
         }
         chunk = scratch->used_bytes > (1u << 20) ? CHUNK_FIRST
                 : chunk * 4 > CHUNK_MAX ? CHUNK_MAX : chunk * 4;
@@ -96,6 +102,7 @@ int api_executions_list(struct api_call *call)
 static int load(struct api_call *call, struct store_reader *reader, struct arena *scratch,
                 struct execution **execution)
 {
+    struct task *task = NULL;
     struct uuid id;
 
     *execution = NULL;
@@ -104,6 +111,11 @@ static int load(struct api_call *call, struct store_reader *reader, struct arena
                        "there is no such execution; an id is 36 characters");
     TRY(call->server->store->verbs->catalog->read_execution(reader, &id, scratch, execution,
                                                             &call->err));
+    if (*execution)
+        TRY(call->server->store->verbs->read_task(reader, &(*execution)->task_id, scratch, &task,
+                                                  &call->err));
+    if (!task || call_hides(call, task->spec.namespace_name) || call_hides_task(call, task))
+        *execution = NULL;
     return *execution ? 0
                       : err_set(&call->err, ERR_NOT_FOUND, "there is no execution with this id");
 }

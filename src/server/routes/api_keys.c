@@ -9,6 +9,7 @@
 #include "store/sealed/sealed.h"
 
 #define KEKS_SHOWN_MAX 32
+#define SINCE_BYTES_MAX 40 /* of a time */
 
 static void write_keys(struct buf *out, const struct keyring *keyring,
                        const struct keys_request *request)
@@ -56,6 +57,30 @@ static void write_sums(struct buf *out, struct keyring *keyring,
     buf_byte(out, ']');
 }
 
+/* Keys of tasks grow with time: how many of them were looked at says how far it is. */
+static int64_t percent(const struct seal_rotation *content)
+{
+    if (content->done)
+        return 100;
+    return content->last_key > 0 ? content->task_key * 99 / content->last_key : 0;
+}
+
+static void write_content(struct buf *out, const struct seal_rotation *content)
+{
+    json_write_key(out, "content");
+    if (content->since_us == 0) {
+        buf_text(out, "null");
+        return;
+    }
+    buf_byte(out, '{');
+    render_time(out, "since", content->since_us);
+    render_bool(out, "done", content->done);
+    render_int(out, "percent", percent(content));
+    render_int(out, "texts", content->texts);
+    render_int(out, "closed", content->closed);
+    buf_byte(out, '}');
+}
+
 static int shown(struct api_call *call)
 {
     const struct keys_request *request = call->ctx;
@@ -72,6 +97,7 @@ static int shown(struct api_call *call)
     render_int(out, "rotated", request->rotated);
     render_int(out, "left", request->left);
     render_int(out, "destroyed", request->destroyed);
+    write_content(out, &request->content);
     json_write_key(out, "texts");
     buf_byte(out, '{');
     for (int i = OPENED_WELL; i < OPENED_COUNT; i++)
@@ -81,25 +107,31 @@ static int shown(struct api_call *call)
     return call_reply(call, 200);
 }
 
-int api_keys(struct api_call *call)
+static int read_rotate(struct api_call *call, struct keys_request *request)
 {
-    struct keys_request *request = CALL_NEW(call, sizeof *request);
+    enum { DATA, SINCE };
+    struct body_field fields[] = {[DATA] = {.name = "data"}, [SINCE] = {.name = "since"}};
+    struct str object, since = STR_NONE;
 
-    request->op = (enum keys_op)call->route->what;
-    return call_submit(call, &request->base, REQUEST_KEYS, shown);
+    TRY(call_object(call, &object));
+    TRY(body_parse(object, fields, sizeof fields / sizeof fields[0], &call->err));
+    TRY(body_bool(&fields[DATA], &request->data, &call->err));
+    TRY(body_text(&fields[SINCE], SINCE_BYTES_MAX, call->arena, &since, &call->err));
+    if (since.data && !clock_parse(since, &request->since_us))
+        return err_set_field(&call->err, ERR_INVALID, "since", "'since' must be a time such as "
+                             "2026-01-31T09:00:00Z");
+    return 0;
 }
 
-int api_keys_destroy(struct api_call *call)
+static int read_destroy(struct api_call *call, struct keys_request *request)
 {
     enum { NAMESPACE, USER };
     struct body_field fields[] = {[NAMESPACE] = {.name = "namespace"},
                                   [USER] = {.name = "user_id"}};
-    struct keys_request *request = CALL_NEW(call, sizeof *request);
     struct str object;
 
     TRY(call_object(call, &object));
     TRY(body_parse(object, fields, sizeof fields / sizeof fields[0], &call->err));
-    request->op = KEYS_DESTROY;
     TRY(body_text(&fields[NAMESPACE], BOUND_NAME_BYTES, call->arena, &request->namespace_name,
                   &call->err));
     TRY(body_text(&fields[USER], BOUND_KEY_BYTES, call->arena, &request->user_id, &call->err));
@@ -110,5 +142,17 @@ int api_keys_destroy(struct api_call *call)
         request->namespace_name = STR_NONE;
     if (str_empty(request->user_id))
         request->user_id = STR_NONE;
+    return 0;
+}
+
+int api_keys(struct api_call *call)
+{
+    struct keys_request *request = CALL_NEW(call, sizeof *request);
+
+    request->op = (enum keys_op)call->route->what;
+    if (request->op == KEYS_ROTATE)
+        TRY(read_rotate(call, request));
+    if (request->op == KEYS_DESTROY)
+        TRY(read_destroy(call, request));
     return call_submit(call, &request->base, REQUEST_KEYS, shown);
 }

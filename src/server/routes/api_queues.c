@@ -6,6 +6,7 @@
 
 #include "base/json.h"
 #include "core/bounds.h"
+#include "core/queue_name.h"
 #include "core/render.h"
 #include "server/body.h"
 #include "server/parse_queue.h"
@@ -89,7 +90,7 @@ static void write_queue(struct api_call *call, const void *item)
     struct buf *out = &call->out;
 
     buf_byte(out, '{');
-    render_text(out, "name", view->row.rule.name);
+    render_text(out, "name", queue_name_plain(view->row.rule.name));
     render_bool(out, "paused", view->row.paused_at_us != 0);
     render_time(out, "paused_at", view->row.paused_at_us);
     write_rule(out, &view->row.rule);
@@ -109,7 +110,8 @@ static struct page_entry queue_entry(const void *ctx, uint32_t i)
 {
     const struct queue_view *view = &((const struct queues_call *)ctx)->request.queues[i];
 
-    return (struct page_entry){view->row.created_at_us, view->row.rule.name, view};
+    return (struct page_entry){view->row.created_at_us, queue_name_plain(view->row.rule.name),
+                               view};
 }
 
 static int listed(struct api_call *call)

@@ -45,6 +45,11 @@ static int read_entries(struct api_call *call, struct store_reader *reader, stru
     TRY(verbs_of(call)->read_entries(reader, filter, scratch, &entries, &count, &call->err));
     begin_list(call);
     for (uint32_t i = 0; i < count; i++) {
+        bool hides;
+
+        TRY(call_hides_id(call, reader, &entries[i].task_id, scratch, &hides));
+        if (hides)
+            continue;
         json_comma(&call->out);
         recovery_render_entry(&call->out, &entries[i], !call_sees_content(call));
     }
@@ -78,6 +83,7 @@ int api_recovery_list(struct api_call *call)
     struct recovery_filter *filter = CALL_NEW(call, sizeof *filter);
     bool given;
 
+    filter->namespace_name = call_namespace(call);
     TRY(parse_words(call, filter));
     TRY(call_parameter_uuid(call, "task_id", &filter->task_id));
     TRY(call_list_limit(call, &filter->limit));
@@ -88,9 +94,12 @@ int api_recovery_list(struct api_call *call)
 static int read_entry(struct api_call *call, struct store_reader *reader, struct arena *scratch)
 {
     struct recovery_entry *entry = NULL;
+    bool hides = false;
 
     TRY(verbs_of(call)->read_entry(reader, &call->task_id, scratch, &entry, &call->err));
-    if (!entry)
+    if (entry)
+        TRY(call_hides_id(call, reader, &entry->task_id, scratch, &hides));
+    if (!entry || hides || call_hides(call, entry->namespace_name))
         return err_set(&call->err, ERR_NOT_FOUND, "there is no recovery with this id");
     recovery_render_entry(&call->out, entry, !call_sees_content(call));
     return 0;
@@ -117,6 +126,8 @@ static int read_candidates(struct api_call *call, struct store_reader *reader,
     TRY(verbs_of(call)->read_candidates(reader, filter, scratch, &candidates, &count, &call->err));
     begin_list(call);
     for (uint32_t i = 0; i < count; i++) {
+        if (call_hides_task(call, candidates[i].task))
+            continue;
         json_comma(&call->out);
         recovery_render_candidate(&call->out, &candidates[i]);
     }
@@ -150,6 +161,7 @@ int api_recovery_candidates(struct api_call *call)
     struct candidate_filter *filter = CALL_NEW(call, sizeof *filter);
     uint8_t bytes[32] = {0};
 
+    filter->namespace_name = call_namespace(call);
     TRY(parse_auto_recovery(call, filter));
     TRY(call_list_limit(call, &filter->limit));
     TRY(call_cursor_bytes(call, CURSOR_CANDIDATE, bytes, sizeof bytes, &filter->goes_on));
@@ -351,6 +363,8 @@ static int look_for_task(struct api_call *call, struct store_reader *reader,
 
     TRY(call->server->store->verbs->read_task(reader, &asking->request.task_id, scratch, &task,
                                               &call->err));
+    if (task && (call_hides(call, task->spec.namespace_name) || call_hides_task(call, task)))
+        task = NULL;
     asking->request.reason = task ? RECOVERY_VALID : RECOVERY_NOT_FOUND;
     if (!task || !has_validator(call, task))
         return 0;

@@ -7,11 +7,14 @@
 #include "base/json.h"
 #include "core/measure/alert.h"
 #include "core/bounds.h"
+#include "core/queue_name.h"
 #include "core/render.h"
 #include "server/page.h"
 #include "server/figures/sampler.h"
 #include "server/figures/stats_look.h"
 #include "server/stream.h"
+
+#include <stdlib.h>
 
 #define RATE_SECONDS 300
 #define DEAD_SECONDS 3600
@@ -85,7 +88,7 @@ static void write_queues(struct buf *out, const struct stats_request *request)
     buf_byte(out, '[');
     for (uint32_t i = 0; i < count; i++) {
         buf_text(out, i ? ",{" : "{");
-        render_text(out, "name", request->queues[i].row.rule.name);
+        render_text(out, "name", queue_name_plain(request->queues[i].row.rule.name));
         render_bool(out, "paused", request->queues[i].row.paused_at_us != 0);
         api_write_counts(out, request->queues[i].counts);
         buf_byte(out, '}');
@@ -107,7 +110,7 @@ static bool write_lanes(struct buf *out, const struct stats_request *request)
         if (lane->tasks == 0)
             continue;
         buf_text(out, written++ ? ",{" : "{");
-        render_text(out, "queue", lane->queue);
+        render_text(out, "queue", queue_name_plain(lane->queue));
         render_text(out, "type", lane->type);
         render_text(out, "status", str_of(status_word(lane->status)));
         render_int(out, "tasks", lane->tasks);
@@ -170,7 +173,7 @@ static void write_alerts(struct api_call *call, const struct stats_look *stats)
         const struct queue_view *view = &request->queues[i];
         const struct queue_wait *wait = map_get(&waits, view->row.rule.name);
 
-        queues[i].name = view->row.rule.name;
+        queues[i].name = view->row.rule.name; /* shown as the plain one below */
         queues[i].served = view->served;
         queues[i].paused = view->row.paused_at_us != 0;
         queues[i].dead_now = (double)view->counts[STATUS_DEAD_LETTER];
@@ -193,6 +196,42 @@ static void write_alerts(struct api_call *call, const struct stats_look *stats)
     alerts_render(&facts, &call->out);
 }
 
+/* Where there are other namespaces, the sums over all of them are not this one's: what its queues
+ * did is added up instead, as far as they are measured one by one. */
+static void narrow_totals(struct api_call *call, struct engine_stats *stats)
+{
+    static const struct {
+        enum engine_total total;
+        enum measure_count what, also;
+    } sums[] = {{TOTAL_ENQUEUED, MEASURE_ENQUEUED, MEASURE_COUNTS},
+                {TOTAL_CLAIMED, MEASURE_STARTED, MEASURE_COUNTS},
+                {TOTAL_COMPLETED, MEASURE_COMPLETED, MEASURE_COUNTS},
+                {TOTAL_FAILED, MEASURE_FAILED, MEASURE_DEAD_LETTER},
+                {TOTAL_RETRIED, MEASURE_RETRIED, MEASURE_COUNTS},
+                {TOTAL_CANCELLED, MEASURE_CANCELLED, MEASURE_COUNTS},
+                {TOTAL_LOST_LEASES, MEASURE_LOST, MEASURE_COUNTS},
+                {TOTAL_TIMEOUTS, MEASURE_TIMED_OUT, MEASURE_COUNTS}};
+    struct measured *measured = calloc(1, sizeof *measured);
+
+    memset(stats->totals, 0, sizeof stats->totals);
+    memset(stats->stale_reports, 0, sizeof stats->stale_reports);
+    stats->waiting_claims = stats->waiting_waits = stats->webhooks_pending = 0;
+    if (!measured)
+        return;
+    engine_measure(call->server->engine, measured);
+    for (uint32_t i = 1; i < measured->queues_count; i++)
+        for (size_t s = 0; s < sizeof sums / sizeof sums[0]; s++) {
+            const struct measured_queue *queue = &measured->queues[i];
+
+            if (!queue_name_in(queue->name, call_namespace(call)))
+                continue;
+            stats->totals[sums[s].total] += queue->counts[sums[s].what];
+            if (sums[s].also != MEASURE_COUNTS)
+                stats->totals[sums[s].total] += queue->counts[sums[s].also];
+        }
+    free(measured);
+}
+
 static int counted(struct api_call *call)
 {
     struct stats_look *stats = call->ctx;
@@ -200,6 +239,8 @@ static int counted(struct api_call *call)
     struct buf *out = &call->out;
     bool cut;
 
+    if (engine_namespaces(call->server->engine) > 1)
+        narrow_totals(call, &request->stats);
     request->stats.totals[TOTAL_READ_ERRORS] += call->server->read_errors;
     buf_byte(out, '{');
     write_now(call, &request->stats);
@@ -222,5 +263,5 @@ static int counted(struct api_call *call)
 
 int api_stats(struct api_call *call)
 {
-    return stats_look(call, counted);
+    return stats_look(call, false, counted);
 }

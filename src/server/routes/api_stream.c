@@ -6,8 +6,10 @@
  * ones, or learns that they are gone; for that, events are kept for a while after the last reader
  * has left. */
 #include "server/api.h"
+#include "core/queue_name.h"
 #include "server/door/tokens.h"
 #include "server/figures/sampler.h"
+#include "server/sight.h"
 #include "server/stream.h"
 #include "server/stream_history.h"
 
@@ -33,7 +35,8 @@
 struct stream_reader {
     struct stream_reader *next, **link;
     struct api_call *call;
-    struct str queue, type; /* absent = any */
+    struct str within;      /* its namespace */
+    struct str queue, type; /* absent = any; the full name of the queue */
     struct uuid task_id;    /* nil = any */
     bool stats;             /* figures, too */
     bool stats_only;        /* figures and no changes of tasks */
@@ -64,10 +67,16 @@ struct stream {
 static bool reader_wants(const struct stream_reader *reader, const struct stream_record *record,
                          const char *names)
 {
-    if (reader->queue.data && !str_eq(reader->queue, str_span(names, record->queue_len)))
+    struct str queue = str_span(names, record->queue_len);
+
+    if (reader->queue.data ? !str_eq(reader->queue, queue) : !queue_name_in(queue, reader->within))
         return false;
     if (reader->type.data &&
         !str_eq(reader->type, str_span(names + record->queue_len, record->type_len)))
+        return false;
+    if (call_has_user(reader->call) && record->user_len > 0 &&
+        !str_eq(reader->call->principal->user_id,
+                str_span(names + record->queue_len + record->type_len, record->user_len)))
         return false;
     return uuid_is_nil(&reader->task_id) || uuid_eq(&reader->task_id, &record->task_id);
 }
@@ -117,7 +126,8 @@ static void hand_out(struct stream *stream, struct stream_reader *reader, const 
         memcpy(&record, records->data + at, sizeof record);
         if (!reader_wants(reader, &record, names))
             continue;
-        head_len = sizeof record + record.queue_len + record.type_len;
+        head_len = sizeof record + record.queue_len + record.type_len +
+                   record.user_len;
         if (stream->piece.len + record.bytes - head_len > PIECE_BYTES)
             send_piece(stream, reader, &events);
         buf_append(&stream->piece, records->data + at + head_len, record.bytes - head_len);
@@ -216,17 +226,23 @@ bool stream_wants_stats(const struct stream *stream)
 void stream_stats(struct stream *stream)
 {
     struct buf all = BUF_INIT(STATS_BYTES_MAX), one = BUF_INIT(STATS_BYTES_MAX);
+    struct str written = STR_NONE;
 
-    sampler_write_second(stream->server, STR_NONE, &all);
     for (struct stream_reader *reader = stream->readers; reader; reader = reader->next) {
-        const struct buf *event = &all;
+        const struct buf *event = &one;
 
         if (!reader->stats)
             continue;
-        if (reader->queue.data) {
+        if (!reader->queue.data && str_eq(reader->within, written) && all.len > 0) {
+            event = &all; /* of the same namespace as the one before */
+        } else if (reader->queue.data) {
             buf_reset(&one);
-            sampler_write_second(stream->server, reader->queue, &one);
-            event = &one;
+            sampler_write_second(stream->server, STR_NONE, reader->queue, &one);
+        } else {
+            buf_reset(&all);
+            written = reader->within;
+            sampler_write_second(stream->server, sampler_within(reader->call), STR_NONE, &all);
+            event = &all;
         }
         if (event->failed || !tell_gap(reader) ||
             !http_stream_send(reader->call->exchange, buf_view(event)))
@@ -241,17 +257,19 @@ static void write_note(struct stream *stream, struct buf *out, const struct task
 {
     struct stream_record record = {.task_id = note->id, .number = stream->number,
                                    .queue_len = (uint16_t)note->queue.len,
-                                   .type_len = (uint16_t)note->type.len};
+                                   .type_len = (uint16_t)note->type.len,
+                                   .user_len = (uint16_t)note->user_id.len};
     size_t start = out->len;
 
     buf_append(out, &record, sizeof record);
     buf_str(out, note->queue);
     buf_str(out, note->type);
+    buf_str(out, note->user_id);
     buf_format(out, "id: %08x-%llu\nevent: task\ndata: {", stream->epoch,
                (unsigned long long)stream->number);
     render_uuid(out, "id", &note->id);
     render_text(out, "status", str_of(status_word(note->status)));
-    render_text(out, "queue", note->queue);
+    render_text(out, "queue", queue_name_plain(note->queue));
     render_text(out, "type", note->type);
     render_int(out, "progress", note->progress);
     render_int(out, "version", note->version);
@@ -341,8 +359,13 @@ static int check_reader(struct api_call *call, struct stream_reader *reader)
     reader->stats_only = str_is(call_parameter(call, "stats"), "only");
     if (reader->stats && !reader->stats_only && !str_is(call_parameter(call, "stats"), "1"))
         return err_set_field(&call->err, ERR_INVALID, "stats", "stats is 1, only, or left out");
+    if (reader->stats)
+        TRY(principal_check_all_users(call->principal, &call->err));
     TRY(search_read_exact("queue", &reader->queue, &call->err));
     TRY(search_read_exact("type", &reader->type, &call->err));
+    reader->within = arena_str(call->arena, call_namespace(call));
+    if (reader->queue.data)
+        TRY(queue_name_enter(reader->within, &reader->queue, call->arena, &call->err));
     return call_parameter_uuid(call, "task_id", &reader->task_id);
 }
 

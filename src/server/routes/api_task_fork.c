@@ -3,6 +3,7 @@
  * Loop thread, but for read_original. */
 #include "server/body.h"
 #include "server/routes/api_tasks.h"
+#include "server/sight.h"
 
 #include "core/bounds.h"
 #include "core/task/checkpoint.h"
@@ -146,8 +147,9 @@ static int read_original(struct api_call *call, struct store_reader *reader,
     uint32_t count = 0;
 
     TRY(verbs->read_task(reader, &call->task_id, call->arena, &task, &call->err));
-    if (!task)
-        return err_set(&call->err, ERR_NOT_FOUND, "there is no task with this id");
+    TRY(call_check_task(call, task));
+    if (caller_row(&call->caller, task->spec.user_id, true) == ROW_READ_ONLY)
+        return principal_refuse_ownerless(call->principal, "this task", &call->err);
     if (task->row.locked)
         return err_set(&call->err, ERR_LOCKED, "the task is encrypted and cannot be opened here, "
                                                "so that there is nothing to fork");

@@ -64,7 +64,7 @@ static void find_pauser(const struct task_event *events, uint32_t count, struct 
     facts->pause.at_us = by->created_at_us;
     facts->pause.by = by->actor;
     reason = member_of(by, "reason");
-    if (by->actor == ACTOR_USER || by->actor == ACTOR_API) {
+    if (by->actor == ACTOR_USER || by->actor == ACTOR_API || by->actor == ACTOR_ACCESS) {
         if (reason.data)
             facts->pause.reason = arena_str(arena, json_string(reason, arena));
         return;

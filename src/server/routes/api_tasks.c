@@ -171,6 +171,8 @@ int api_read_task(struct api_call *call, struct store_reader *reader, struct are
     int64_t created_at_us = 0;
 
     TRY(verbs->read_task(reader, &call->task_id, scratch, &task, &call->err));
+    if (task && call_hides(call, task->spec.namespace_name))
+        task = NULL;
     if (!task && call->route->handle == api_tasks_enqueue) /* its key is free again */
         return err_set(&call->err, ERR_UNAVAILABLE, "the task with this key was removed just now; "
                        "try again");
@@ -229,6 +231,7 @@ static int parse_texts(struct api_call *call, struct task_filter *filter)
                  {"workflow_id", &filter->workflow_id},
                  {"correlation_id", &filter->correlation_id}};
 
+    filter->namespace_name = call_namespace(call);
     for (size_t i = 0; i < sizeof texts / sizeof *texts; i++) {
         *texts[i].value = call_parameter(call, texts[i].name);
         TRY(search_read_exact(texts[i].name, texts[i].value, &call->err));
@@ -346,7 +349,7 @@ static uint32_t write_chunk(struct api_call *call, struct task_filter *filter,
 
     for (i = 0; i < count && *left > 0; i++) {
         api_tasks_pass(filter, &tasks[i]);
-        if (!search_fits(&listing->search, &tasks[i]))
+        if (call_hides_task(call, &tasks[i]) || !search_fits(&listing->search, &tasks[i]))
             continue;
         json_comma(&call->out);
         extra.redacted = call_redacts(call, &tasks[i]);
@@ -357,13 +360,14 @@ static uint32_t write_chunk(struct api_call *call, struct task_filter *filter,
 }
 
 /* In chunks, so that a page of large tasks is never in memory twice as a whole. One task more than
- * asked for is looked at, to know whether there is a next page. Words end a page after a while,
- * however few were found: a search never keeps a reader from the others. */
+ * asked for is looked at, to know whether there is a next page. Words, and rows of other users, end
+ * a page after a while, however few were found: a search never keeps a reader from the others. */
 static int read_list(struct api_call *call, struct store_reader *reader, struct arena *scratch)
 {
     const struct listing *listing = call->ctx;
     struct task_filter filter = listing->filter;
-    int64_t end_us = listing->search.count ? clock_boot_us() + LOOK_US : INT64_MAX;
+    bool looks = listing->search.count || call_has_user(call); /* at more than it shows */
+    int64_t end_us = looks ? clock_boot_us() + LOOK_US : INT64_MAX;
     uint32_t left = filter.limit;
     uint32_t chunk = LIST_CHUNK_FIRST;
     bool more = true;
@@ -374,7 +378,7 @@ static int read_list(struct api_call *call, struct store_reader *reader, struct 
         struct task *tasks = NULL;
         uint32_t count = 0;
 
-        filter.limit = left < chunk && !listing->search.count ? left + 1 : chunk;
+        filter.limit = left < chunk && !looks ? left + 1 : chunk;
         TRY(api_tasks_read_chunk(call, reader, scratch, &filter, &tasks, &count));
         more = count == filter.limit;
         more |= write_chunk(call, &filter, tasks, count, &left) < count;
@@ -407,7 +411,8 @@ int api_tasks_list(struct api_call *call)
     TRY(parse_search(call, &listing->search));
     TRY(parse_order(call, &listing->filter));
     TRY(api_tasks_parse_filter(call, &listing->filter));
-    call_reads_long(call, call_parameter(call, "q").data || looks_for_few(&listing->filter));
+    call_reads_long(call, call_parameter(call, "q").data || looks_for_few(&listing->filter) ||
+                              call_has_user(call));
     return call_read(call, read_list);
 }
 

@@ -11,6 +11,7 @@
  * does not pass tasks that are not done yet. Loop thread, but for read_some (a reader's) and
  * one_done (the queue's). */
 #include "server/routes/api_tasks.h"
+#include "server/sight.h"
 
 #include "core/bounds.h"
 #include "core/render.h"
@@ -92,7 +93,7 @@ static void take_chunk(struct bulk *bulk, const struct task *tasks, uint32_t cou
 {
     bulk->count = 0;
     for (uint32_t i = 0; i < count; i++) {
-        if (allows(bulk, tasks[i].status))
+        if (allows(bulk, tasks[i].status) && !call_hides_task(bulk->call, &tasks[i]))
             bulk->places[bulk->count++] =
                 (struct bulk_place){tasks[i].id, tasks[i].key, tasks[i].row.part, tasks[i].status};
         if (bulk->dry_run || bulk->count == 0)
@@ -319,6 +320,8 @@ static int prepare(struct api_call *call, struct bulk *bulk)
     TRY(check_cursor(call));
     bulk->filter.oldest_first = bulk->op == CONTROL_RETRY;
     TRY(api_tasks_parse_filter(call, &bulk->filter));
+    if (call_has_user(call) && !bulk->filter.user_id.data) /* what it may change */
+        bulk->filter.user_id = call->principal->user_id;
     TRY(call_parameter_bool(call, "dry_run", &bulk->dry_run));
     TRY(check_status(call, bulk));
     limit = bulk->dry_run ? COUNT_MAX : BOUND_LIST_LIMIT;

@@ -3,8 +3,10 @@
  * spawned or were spawned by. Tasks are shown in short; clients ask for their payloads one by one.
  * It only reads. Loop thread, but for read_graph (a reader's). */
 #include "server/routes/api_tasks.h"
+#include "server/sight.h"
 
 #include "base/json.h"
+#include "core/queue_name.h"
 #include "core/render.h"
 
 #define NODES_MAX 1000
@@ -72,7 +74,7 @@ static void write_node(struct graph *graph, const struct task *task,
     render_uuid(out, "id", &task->id);
     render_text(out, "name", task->spec.name);
     render_text(out, "type", task->spec.type);
-    render_text(out, "queue", task->spec.queue);
+    render_text(out, "queue", queue_name_plain(task->spec.queue));
     render_text(out, "status", str_of(status_word(task->status)));
     render_text(out, "state", task->state);
     render_int(out, "progress", task->progress);
@@ -100,13 +102,15 @@ static int visit(struct graph *graph, const struct uuid *id)
     struct err *err = &graph->call->err;
     struct task_dependency *up = NULL;
     struct task_dependency *down = NULL;
-    struct task_filter children = {.parent_id = *id};
+    struct task_filter children = {.namespace_name = call_namespace(graph->call),
+                                   .parent_id = *id};
     uint32_t up_count = 0;
     uint32_t down_count = 0;
     struct task *task = NULL;
 
     TRY(verbs->read_task(graph->reader, id, graph->scratch, &task, err));
-    if (!task)
+    if (!task || call_hides(graph->call, task->spec.namespace_name) ||
+        call_hides_task(graph->call, task))
         return 0;
     TRY(verbs->read_dependencies(graph->reader, id, graph->scratch, &up, &up_count, err));
     TRY(verbs->read_dependents(graph->reader, id, graph->scratch, &down, &down_count, err));
@@ -124,7 +128,8 @@ static int visit(struct graph *graph, const struct uuid *id)
 static int read_graph(struct api_call *call, struct store_reader *reader, struct arena *scratch)
 {
     struct graph *graph = call->ctx;
-    struct task_filter of_workflow = {.workflow_id = call->name};
+    struct task_filter of_workflow = {.namespace_name = call_namespace(call),
+                                      .workflow_id = call->name};
     struct uuid id;
 
     graph->reader = reader;

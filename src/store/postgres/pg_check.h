@@ -23,6 +23,8 @@ int pg_schema_check(struct pg_store *store, struct err *err);
 int pg_schema_others(struct pg_store *store, struct arena *arena, struct str **names,
                      uint32_t *count, struct err *err);
 int pg_schema_follow(struct pg_store *store, struct err *err);
+/* pg_share.c: gives access.sql_role what it lacks. *shared: it got something. */
+int pg_share(struct pg_store *store, bool *shared, struct err *err);
 /* pg_doctor.c */
 int pg_inspect(struct store *, store_tell *, void *, struct err *);
 /* pg_place.c */

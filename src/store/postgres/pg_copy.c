@@ -57,7 +57,6 @@ static int pg_copy_own(struct store *base, struct err *err)
     char shown[200];
     bool got = false;
 
-    ASSERT(copy_tables_count <= COPY_TABLES_MAX);
     if (!store->copy && !(store->copy = calloc(1, sizeof *store->copy)))
         return err_set(err, ERR_MEMORY, "out of memory for a copy");
     for (;;) {

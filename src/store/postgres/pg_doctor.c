@@ -29,6 +29,9 @@ static const struct look looks[] = {
      "see the server's log for store.months_not_made; rows without a month are kept, but cost more "
      "to remove", false},
     {PGSQL_doctor_references, "foreign keys", STORE_BLOCKED_FIX, false},
+    {PGSQL_doctor_sql_role, "sql role",
+     "take away what it must not have, then run 'perdura migrate up' as the owner of the tables",
+     false},
     {PGSQL_doctor_checks, "damage",
      "run pg_checksums --enable while the database is stopped, and CREATE EXTENSION amcheck (GRANT "
      "EXECUTE on its bt_index_check), so that damage is noticed", false},
@@ -43,6 +46,8 @@ int pg_inspect(struct store *base, store_tell *tell, void *ctx, struct err *err)
         PGresult *result;
         bool well;
 
+        if (look->statement == PGSQL_doctor_sql_role)
+            param_text(&store->conn.params, str_of(store->sql_role));
         TRY(pg_ask(store, look->statement, &result, err));
         well = PQntuples(result) == 1 && get_bool(result, 0, 0);
         tell(ctx, well ? STORE_WELL : look->failure ? STORE_FAILING : STORE_POOR, look->name,

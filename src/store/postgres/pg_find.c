@@ -5,6 +5,7 @@
 #include "store/rows/rows_waiting.h"
 
 #include "core/bounds.h"
+#include "core/queue_name.h"
 #include "core/settings.h"
 
 #include <stdlib.h>
@@ -17,8 +18,6 @@ struct wanted {
 
 static bool wants_queue(const struct ready_want *want, const struct pg_lane *lane)
 {
-    if (!str_eq(want->namespace_name, lane->namespace_name))
-        return false;
     for (uint32_t i = 0; i < want->queues_count; i++)
         if (str_eq(want->queues[i], lane->queue))
             return true;
@@ -188,15 +187,15 @@ int pg_ready_take(struct store *base, const struct ready_want *want, struct aren
     return rc;
 }
 
-int64_t pg_ready_count(struct store *base, struct str namespace_name, struct str queue)
+int64_t pg_ready_count(struct store *base, struct str queue)
 {
     struct pg_store *store = pg_of(base);
     struct err err = {0};
     PGresult *result;
     int64_t ready = 0;
 
-    param_text(&store->conn.params, namespace_name);
-    param_text(&store->conn.params, queue);
+    param_text(&store->conn.params, queue_name_namespace(queue));
+    param_text(&store->conn.params, queue_name_plain(queue));
     if (pg_ask(store, PGSQL_counts_of_queue, &result, &err) < 0)
         return 0;
     ready = get_int(result, 0, 0, 0);
@@ -206,14 +205,13 @@ int64_t pg_ready_count(struct store *base, struct str namespace_name, struct str
 
 /* ---- a new order ---- */
 
-int pg_ready_reorder(struct store *base, struct str namespace_name, struct str queue,
+int pg_ready_reorder(struct store *base, struct str queue,
                      int64_t (*order)(void *ctx, int64_t priority, int64_t old_key), void *ctx,
                      struct err *err)
 {
     struct pg_store *store = pg_of(base);
     struct pg_params *params = &store->conn.params;
-    struct ready_want want = {.namespace_name = namespace_name, .queues = &queue,
-                              .queues_count = 1};
+    struct ready_want want = {.queues = &queue, .queues_count = 1};
     char prefix[PARKED_BYTES_MAX];
     struct wanted wanted;
     PGresult *result;

@@ -17,11 +17,6 @@
 #define COUNT(items) (uint32_t)(sizeof(items) / sizeof(items)[0])
 #define ALL_COLUMNS(columns) (((pg_mask)1 << COUNT(columns)) - 1)
 
-static int no_memory(struct err *err)
-{
-    return err_set(err, ERR_MEMORY, "out of memory while writing history; try again");
-}
-
 /* Pointers to rows of one array; they live as long as the transaction. */
 static const void **row_list(struct pg_store *store, const void *items, uint32_t count,
                              size_t bytes)
@@ -64,6 +59,7 @@ static const struct field event_columns[] = { /* as in events_insert */
     EVENT("detail", FIELD_TEXT, 0, detail),
     EVENT_WORD("actor", actor, actors),
     EVENT("created_at", FIELD_TIME, FIELD_ALWAYS, created_at_us),
+    EVENT("principal", FIELD_TEXT, 0, principal),
 };
 static const struct pg_table event_table = {"task_event_rows", event_columns,
                                             COUNT(event_columns), 2, NULL};
@@ -78,7 +74,7 @@ int pg_events_insert(struct store *base, const struct task_event *events, uint32
         return 0;
     rows = row_list(store, events, count, sizeof *events);
     if (!rows)
-        return no_memory(err);
+        return err_no_memory(err);
     rows_put(&store->conn.params, &event_table, ALL_COLUMNS(event_columns), rows, count);
     return pg_send(store, PGSQL_events_insert, err);
 }
@@ -97,7 +93,7 @@ int pg_executions_insert(struct store *base, const struct execution *executions,
         return 0;
     rows = row_list(store, executions, count, sizeof *executions);
     if (!rows)
-        return no_memory(err);
+        return err_no_memory(err);
     mask = rows_used(&pg_executions, rows, count);
     TRY(texts_insert(&store->texts, &pg_executions, mask, &statement, err));
     rows_put(&store->conn.params, &pg_executions, mask, rows, count);
@@ -159,7 +155,7 @@ int pg_executions_save(struct store *base, const struct execution *executions, u
         return 0;
     rows = arena_alloc_array(&store->arena, count, sizeof *rows);
     if (!rows)
-        return no_memory(err);
+        return err_no_memory(err);
     for (uint32_t i = 0; i < count; i++)
         rows[uuid_is_nil(&executions[i].id) ? --without_id : with_id++] = &executions[i];
     TRY(save_rows(store, PGSQL_executions_save, rows, with_id, err));
@@ -191,7 +187,7 @@ static int read_seqs(struct pg_store *store, const struct uuid *task_id,
     if (!last)
         last = store->numbered = calloc(1, sizeof *last);
     if (!last)
-        return no_memory(err);
+        return err_no_memory(err);
     last->transaction = 0;
     found = &last->seqs;
     found->count = 0;
@@ -240,7 +236,7 @@ int pg_checkpoint_insert(struct store *base, const struct uuid *task_id,
     seqs->seqs[seqs->count++] = checkpoint->seq;
     checkpoint->valid = true;
     if (checkpoint_hash(task_id, checkpoint, checkpoint->hash) < 0)
-        return err_set(err, ERR_MEMORY, "out of memory for the checkpoint; try again");
+        return err_no_memory(err);
     param_uuid(params, &checkpoint->id);
     param_uuid(params, task_id);
     param_int(params, checkpoint->seq);

@@ -40,6 +40,9 @@ struct pg_store {
     char schema[64];
     bool pooler;
     bool any_schema;       /* accept a schema that others changed */
+    bool rows_policy_lacks; /* of sql_role, at the last check with `shares` */
+    bool shares;           /* while it opens: missing policies of sql_role are made, not refused */
+    char sql_role[64];     /* of access.sql_role; empty = none is named */
     int64_t schema_at_us;  /* time of the next check, by CLOCK_BOOTTIME */
     struct pg_lanes lanes;
     int64_t outbox_next, outbox_end; /* of a block of keys */

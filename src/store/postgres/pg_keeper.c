@@ -1,10 +1,9 @@
 #include "store/postgres/pg_keeper.h"
 
 #include "base/clock.h"
+#include "base/thread.h"
 
 #include <poll.h>
-#include <pthread.h>
-#include <signal.h>
 #include <stdatomic.h>
 #include <stdio.h>
 #include <stdlib.h>
@@ -433,18 +432,6 @@ static void keeper_free(struct pg_keeper *keeper)
     free(keeper);
 }
 
-static int start_thread(struct pg_keeper *keeper)
-{
-    sigset_t all, before;
-    int rc;
-
-    sigfillset(&all);
-    pthread_sigmask(SIG_SETMASK, &all, &before);
-    rc = pthread_create(&keeper->thread, NULL, keep, keeper);
-    pthread_sigmask(SIG_SETMASK, &before, NULL);
-    return rc;
-}
-
 int keeper_start(struct pg_keeper **out, const struct pg_store *store,
                  const struct store_watch *watch, struct err *err)
 {
@@ -460,7 +447,7 @@ int keeper_start(struct pg_keeper **out, const struct pg_store *store,
     keeper->wake_fd = eventfd(0, EFD_CLOEXEC | EFD_NONBLOCK);
     keeper->where = strdup(store->where);
     if (keeper->wake_fd < 0 || !keeper->where || !connect_first(keeper) || !renew(keeper) ||
-        start_thread(keeper) != 0) {
+        thread_start(&keeper->thread, 0, keep, keeper) != 0) {
         err_set(err, ERR_UNAVAILABLE, "the node's second connection to the database failed; check "
                 "how many it allows");
         keeper_free(keeper);

@@ -3,6 +3,7 @@
  * it first appears. Also the counts per lane and status: a transaction adds its differences as
  * rows. */
 #include "base/clock.h"
+#include "core/queue_name.h"
 #include "store/postgres/pg_int.h"
 #include "store/postgres/pg_keeper.h"
 
@@ -18,11 +19,10 @@
 static struct str lane_name(char *out, const struct task_spec *spec)
 {
     size_t len = 0;
-    struct str parts[] = {spec->namespace_name, spec->queue, spec->type,
-                          uuid_bytes(&spec->category_id)};
-    uint32_t count = uuid_is_nil(&spec->category_id) ? 3 : 4;
+    struct str parts[] = {spec->queue, spec->type, uuid_bytes(&spec->category_id)};
+    uint32_t count = uuid_is_nil(&spec->category_id) ? 2 : 3;
 
-    ASSERT(parts[0].len + parts[1].len + parts[2].len + parts[3].len + 3 < NAME_BYTES_MAX);
+    ASSERT(parts[0].len + parts[1].len + parts[2].len + 2 < NAME_BYTES_MAX);
     for (uint32_t i = 0; i < count; i++) {
         if (i > 0)
             out[len++] = SEPARATOR;
@@ -52,9 +52,9 @@ static struct pg_lane *add_lane(struct pg_store *store, int64_t number,
         goto failed;
     lane->name = lane_name(text, spec);
     lane->lane = number;
-    lane->namespace_name = str_span(text, spec->namespace_name.len);
-    lane->queue = str_span(text + spec->namespace_name.len + 1, spec->queue.len);
-    lane->type = str_span(text + spec->namespace_name.len + spec->queue.len + 2, spec->type.len);
+    lane->queue = str_span(text, spec->queue.len);
+    lane->namespace_name = queue_name_namespace(lane->queue);
+    lane->type = str_span(text + spec->queue.len + 1, spec->type.len);
     lane->category_id = spec->category_id;
     if (map_put(&store->lanes.names, lane->name, lane) < 0)
         goto failed;
@@ -70,14 +70,19 @@ failed:
 static struct pg_lane *lane_from_row(struct pg_store *store, const PGresult *result, int row,
                                      struct err *err)
 {
+    ARENA_AUTO struct arena arena = ARENA_INIT(0);
     int64_t number = get_int(result, row, 0, 0);
-    struct task_spec spec = {.namespace_name = view_text(result, row, 1),
-                             .queue = view_text(result, row, 2),
+    struct task_spec spec = {.queue = queue_name_full(view_text(result, row, 1),
+                                                      view_text(result, row, 2), &arena),
                              .type = view_text(result, row, 3),
                              .category_id = get_uuid(result, row, 4)};
 
     if (number < store->lanes.cap && store->lanes.by_lane[number])
         return store->lanes.by_lane[number];
+    if (!spec.queue.data) {
+        err_no_memory(err);
+        return NULL;
+    }
     return add_lane(store, number, &spec, err);
 }
 
@@ -122,8 +127,8 @@ void lanes_deinit(struct pg_store *store)
 
 static void put_names(struct pg_store *store, const struct task_spec *spec)
 {
-    param_text(&store->conn.params, spec->namespace_name);
-    param_text(&store->conn.params, spec->queue);
+    param_text(&store->conn.params, queue_name_namespace(spec->queue));
+    param_text(&store->conn.params, queue_name_plain(spec->queue));
     param_text(&store->conn.params, spec->type);
     param_uuid(&store->conn.params, &spec->category_id); /* nil becomes NULL, and all zeros there */
 }

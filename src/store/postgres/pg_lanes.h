@@ -15,7 +15,7 @@ struct pg_lane {
     struct str queue;
     struct str type;
     struct uuid category_id;   /* nil = none */
-    struct str name;           /* namespace \x1f queue \x1f type, and \x1f category if it has one */
+    struct str name;           /* queue \x1f type, and \x1f category if it has one */
     int64_t deltas[STATUS_COUNT + 1]; /* of this transaction; [STATUS_NONE] counts parked tasks,
                                        * the last one held ones */
     bool touched;

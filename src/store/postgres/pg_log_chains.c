@@ -71,7 +71,7 @@ static void give_line(const PGresult *result, int row, const struct log_walk *wa
     line->bound = get_bool(result, row, 13) &&
                   logchain_about(get_int(result, row, 10, 0), view_text(result, row, 11),
                                  view_text(result, row, 12), line->about) == 0;
-    severity_parse(view_text(result, row, 2), &line->level);
+    log_line_level(line, view_text(result, row, 2));
     walk->line(walk->ctx, line, view_text(result, row, 6));
 }
 

@@ -5,11 +5,6 @@
 
 #include "store/log_store.h"
 
-static int no_memory(struct err *err)
-{
-    return err_set(err, ERR_MEMORY, "out of memory for the logs; try again");
-}
-
 static void put_executions(struct pg_params *params, const struct log_range *ranges,
                            uint32_t count)
 {
@@ -63,7 +58,7 @@ static int put_lines(struct pg_params *params, const PGresult *result, struct er
         uint8_t hash[HASH_BYTES];
 
         if (logchain_content(view_text(result, row, 3), view_text(result, row, 4), hash) < 0)
-            return no_memory(err);
+            return err_no_memory(err);
         hash_hex(hash, sizeof hash, hex);
         array_text(params, str_of(hex));
     }
@@ -125,7 +120,7 @@ int pg_lasts_find(struct store *base, struct task *const *tasks, uint32_t tasks_
         (*at)[*count] = (uint32_t)get_int(result, (int)*count, 13, 1) - 1;
     }
     PQclear(result);
-    return arena->failed ? no_memory(err) : 0;
+    return arena->failed ? err_no_memory(err) : 0;
 }
 
 int pg_log_runs_find(struct store *base, const struct log_range *ranges, uint32_t count,
@@ -144,7 +139,7 @@ int pg_log_runs_find(struct store *base, const struct log_range *ranges, uint32_
                                      .task_id = get_uuid(result, row, 15),
                                      .last = keep_last(result, row, arena)};
     PQclear(result);
-    return arena->failed ? no_memory(err) : 0;
+    return arena->failed ? err_no_memory(err) : 0;
 }
 
 int pg_lines_cut(struct store *base, const struct log_range *ranges, uint32_t count,
@@ -187,7 +182,7 @@ int pg_emptied_find(struct store *base, struct arena *arena, struct log_part **p
         if (severity_parse(view_text(result, row, 1), &level) &&
             log_blanks_add(&found, &id, get_int(result, row, 2, 0), level,
                            get_int(result, row, 3, 0), 0) < 0)
-            rc = no_memory(err);
+            rc = err_no_memory(err);
     }
     PQclear(result);
     *parts = found.items;

@@ -1,8 +1,8 @@
 /* Log lines, each with its hash in the chain of its execution; the chains that wait for a record,
- * and the records. Where the chains of a batch stand is asked once, then all its lines and notes
- * are one statement. Other nodes may append to the same execution only after they took its lease;
- * whoever does all the same fails at the number of the line and is tried again. Writer's thread
- * only. */
+ * and the records. A batch reads the ends of its chains once, then writes all its lines and notes
+ * in one statement. Another node may append to the same execution only after it took its lease. If
+ * it appends without, the number of its line is taken: the statement fails and is tried again.
+ * Writer's thread only. */
 #include "store/postgres/pg_int.h"
 
 #include "core/bounds.h"
@@ -13,11 +13,6 @@
 
 #define COUNT(items) (uint32_t)(sizeof(items) / sizeof(items)[0])
 #define ALL_COLUMNS(columns) (((pg_mask)1 << COUNT(columns)) - 1)
-
-static int no_memory(struct err *err)
-{
-    return err_set(err, ERR_MEMORY, "out of memory for the logs; try again");
-}
 
 /* ---- lines ---- */
 
@@ -74,7 +69,8 @@ struct chains {
 struct chain {
     struct log_head head;
     struct log_head before;         /* where it stood */
-    bool unproven;                  /* what comes may not be noted for a record */
+    bool found;                     /* it has lines */
+    bool proven;                    /* what comes may be noted for a record */
     const struct log_entry *newest; /* that was not dropped */
 };
 
@@ -101,7 +97,7 @@ static int list_chains(struct pg_store *store, struct chains *chains,
 {
     chains->items = arena_alloc_array(&store->arena, count, sizeof *chains->items);
     if (!chains->items)
-        return no_memory(err);
+        return err_no_memory(err);
     for (uint32_t i = 0; i < count; i++) {
         struct chain *chain = &chains->items[chains->count];
 
@@ -110,34 +106,46 @@ static int list_chains(struct pg_store *store, struct chains *chains,
         *chain = (struct chain){.head.execution_id = entries[i].execution_id,
                                 .newest = &entries[i]};
         if (map_put(&chains->by_id, id_key(&chain->head.execution_id), chain) < 0)
-            return no_memory(err);
+            return err_no_memory(err);
         chains->count++;
     }
     return 0;
+}
+
+static int take_last(struct pg_store *store, struct chain *chain, const struct log_last *last)
+{
+    chain->found = true;
+    logchain_resume(&chain->head, &last->execution_id, last->seq, last->chain_hash);
+    chain->before = chain->head;
+    return log_may_follow(&store->base, last, &chain->newest->task_id, &chain->proven);
 }
 
 static int load_chains(struct pg_store *store, struct chains *chains, struct err *err)
 {
     struct pg_params *params = &store->conn.params;
     PGresult *result;
+    int rc = 0;
 
     array_begin(params, PG_OID_UUID);
     for (uint32_t i = 0; i < chains->count; i++)
         array_uuid(params, &chains->items[i].head.execution_id);
     array_end(params);
     TRY(pg_query(store, PGSQL_logs_last, &result, err));
-    for (int row = 0; row < PQntuples(result); row++) {
+    for (int row = 0; rc == 0 && row < PQntuples(result); row++) {
         struct log_last last = pg_last_from_row(result, row);
         struct chain *chain = map_get(&chains->by_id, id_key(&last.execution_id));
 
-        if (!chain)
-            continue;
-        logchain_resume(&chain->head, &last.execution_id, last.seq, last.chain_hash);
-        chain->before = chain->head;
-        chain->unproven = !log_may_follow(&store->base, &last, &chain->newest->task_id);
+        if (chain)
+            rc = take_last(store, chain, &last);
     }
     PQclear(result);
-    return 0;
+    for (uint32_t i = 0; rc == 0 && i < chains->count; i++) {
+        const struct log_last none = {.execution_id = chains->items[i].head.execution_id};
+
+        if (!chains->items[i].found)
+            rc = take_last(store, &chains->items[i], &none);
+    }
+    return rc < 0 ? err_no_memory(err) : 0;
 }
 
 /* The row to be stored: the line with its number and hash; for the last one an execution may have a
@@ -242,7 +250,7 @@ static void put_notes(struct pg_params *params, const struct log_note *notes, ui
     put_texts(params, notes, count);
 }
 
-/* The notes of the chains that went on. */
+/* Writes the notes of the chains that have new lines. */
 static int note_chains(struct pg_store *store, const struct chains *chains, struct err *err)
 {
     struct log_note *notes = arena_alloc_array(&store->arena, chains->count, sizeof *notes);
@@ -251,7 +259,7 @@ static int note_chains(struct pg_store *store, const struct chains *chains, stru
     for (uint32_t i = 0; notes && i < chains->count; i++) {
         const struct chain *chain = &chains->items[i];
 
-        if (chain->unproven || chain->head.seq <= chain->before.seq)
+        if (!chain->proven || chain->head.seq <= chain->before.seq)
             continue;
         notes[count] = (struct log_note){.part = log_part_after(&chain->before, &chain->head),
                                          .task_id = chain->newest->task_id,
@@ -259,10 +267,10 @@ static int note_chains(struct pg_store *store, const struct chains *chains, stru
                                          .logged_at_us = chain->newest->logged_at_us};
         if (log_note_seal(&store->base, &notes[count++]) < 0 ||
             log_written_add(&store->base, &chain->head) < 0)
-            return no_memory(err);
+            return err_no_memory(err);
     }
     if (!notes)
-        return no_memory(err);
+        return err_no_memory(err);
     put_notes(&store->conn.params, notes, count);
     return 0;
 }
@@ -281,7 +289,7 @@ static int insert_chained(struct pg_store *store, struct chains *chains, struct 
         kept += rows[kept] != NULL;
     }
     if (store->arena.failed)
-        return no_memory(err);
+        return err_no_memory(err);
     if (kept == 0)
         return 0;
     rows_put(&store->conn.params, &log_table, ALL_COLUMNS(log_columns), rows, kept);
@@ -317,7 +325,7 @@ int pg_logs_delete(struct pg_store *store, enum pg_sql_name name, int64_t *remov
         lines += count;
         if (log_cuts_add(store->base.cuts, &id, get_int(result, row, 1, 0),
                          view_text(result, row, 2), count, get_time(result, row, 4)) < 0)
-            rc = no_memory(err);
+            rc = err_no_memory(err);
     }
     PQclear(result);
     if (removed)
@@ -357,13 +365,13 @@ static int heads_take(struct store *base, uint32_t limit, struct arena *arena,
     *notes = arena_alloc_array(arena, limit, sizeof **notes);
     *parts = arena_alloc_array(arena, limit, sizeof **parts);
     if (!*notes || !*parts)
-        return no_memory(err);
+        return err_no_memory(err);
     param_int(&store->conn.params, limit);
     TRY(pg_query(store, PGSQL_heads_take, &result, err));
     for (int row = 0; row < PQntuples(result); row++)
         take_row(base, result, row, arena, *notes, *parts, count);
     PQclear(result);
-    return arena->failed ? no_memory(err) : 0;
+    return arena->failed ? err_no_memory(err) : 0;
 }
 
 static int heads_put(struct store *base, const struct log_note *notes, uint32_t count,
@@ -373,10 +381,10 @@ static int heads_put(struct store *base, const struct log_note *notes, uint32_t 
     struct log_note *sealed = arena_copy(&store->arena, notes, count * sizeof *notes);
 
     if (!sealed)
-        return no_memory(err);
+        return err_no_memory(err);
     for (uint32_t i = 0; i < count; i++)
         if (log_note_seal(base, &sealed[i]) < 0)
-            return no_memory(err);
+            return err_no_memory(err);
     put_notes(&store->conn.params, sealed, count);
     return pg_send(store, PGSQL_heads_put, err);
 }
@@ -434,7 +442,7 @@ static int anchor_last(struct store *base, struct arena *arena, struct anchor_ro
     if (PQntuples(result) > 0)
         pg_anchor_from_row(result, 0, arena, row);
     PQclear(result);
-    return arena->failed ? no_memory(err) : 0;
+    return arena->failed ? err_no_memory(err) : 0;
 }
 
 static int anchor_insert(struct store *base, const struct anchor_row *row, struct err *err)
@@ -459,14 +467,14 @@ static int anchors_read(struct store *base, int64_t after_serial, uint32_t limit
     *count = 0;
     *rows = arena_alloc_array(arena, limit, sizeof **rows);
     if (!*rows)
-        return no_memory(err);
+        return err_no_memory(err);
     param_int(&store->conn.params, after_serial);
     param_int(&store->conn.params, limit);
     TRY(pg_ask(store, PGSQL_anchors_after, &result, err));
     for (int row = 0; row < PQntuples(result) && *count < limit; row++)
         pg_anchor_from_row(result, row, arena, &(*rows)[(*count)++]);
     PQclear(result);
-    return arena->failed ? no_memory(err) : 0;
+    return arena->failed ? err_no_memory(err) : 0;
 }
 
 static int heads_alive(struct store *base, const struct log_part *heads, uint32_t count,

@@ -327,13 +327,13 @@ static int pg_writer_open(struct store *base, struct store **writer, struct err 
 /* ---- open ---- */
 
 static const struct catalog_verbs catalog_verbs = {
-    ROWS_CATALOG_VERBS,
+    ROWS_CATALOG_VERBS
     .read_execution_logs = pg_read_execution_logs,
 };
 
 static const struct store_verbs verbs = {
     ROWS_STORE_VERBS,
-    ROWS_SHARED_VERBS,
+    ROWS_SHARED_VERBS
     .begin = pg_begin,
     .commit = pg_commit,
     .rollback = pg_rollback,
@@ -409,6 +409,22 @@ static int admit(struct pg_store *store, const struct store_options *options, st
     return store_admit(&store->base, has_facts, options, err);
 }
 
+/* Missing policies of the role for SQL from outside are made; all else that differs is refused. */
+static int check_schema(struct pg_store *store, const struct store_options *options,
+                        struct err *err)
+{
+    bool checks = !options->any_schema || options->serves, lacked, shared = false;
+
+    store->shares = options->shares && store->sql_role[0];
+    if (checks)
+        TRY(pg_schema_check(store, err));
+    lacked = checks && store->shares && store->rows_policy_lacks;
+    if (store->shares)
+        TRY(pg_share(store, &shared, err));
+    store->shares = false;
+    return lacked || shared ? pg_schema_check(store, err) : 0;
+}
+
 static int open_database(struct pg_store *store, const struct store_options *options,
                          struct err *err)
 {
@@ -427,8 +443,7 @@ static int open_database(struct pg_store *store, const struct store_options *opt
         TRY(migrate_up(&pg_migrations, &store->conn, 0, &applied, err));
     if (applied > 0)
         LOG(store->log, LOG_INFO, "store.migrated", KI("migrations", applied));
-    if ((!options->any_schema || options->serves) && pg_schema_check(store, err) < 0)
-        return -(int)err->code;
+    TRY(check_schema(store, options, err));
     if (!options->no_migrate && months_open(store, err) < 0)
         return -(int)err->code;
     name_writer(store);
@@ -464,6 +479,7 @@ int pg_store_open(struct store **out, struct str where, const struct store_optio
         return -(int)err->code;
     }
     store->base.verbs = &verbs;
+    store->base.namespaces = &rows_namespace_verbs;
     store->rows.driver = &pg_rows_driver;
     store->base.rows = &store->rows;
     store->base.kind = "postgres";
@@ -471,6 +487,8 @@ int pg_store_open(struct store **out, struct str where, const struct store_optio
     store->log = options->log;
     store->pooler = options->pooler;
     store->any_schema = options->any_schema;
+    if (options->sql_role.data)
+        snprintf(store->sql_role, sizeof store->sql_role, STR_FMT, STR_ARG(options->sql_role));
     params_init(&store->conn.params);
     rc = sql_load(&store->sql, err);
     if (rc == 0)

@@ -1,9 +1,8 @@
 #include "store/postgres/pg_partitions.h"
 
 #include "base/clock.h"
+#include "base/thread.h"
 
-#include <pthread.h>
-#include <signal.h>
 #include <stdatomic.h>
 #include <stdio.h>
 #include <stdlib.h>
@@ -334,18 +333,6 @@ static void *run_round(void *ctx)
     return NULL;
 }
 
-static int start_thread(struct pg_months *months)
-{
-    sigset_t all, before;
-    int rc;
-
-    sigfillset(&all);
-    pthread_sigmask(SIG_SETMASK, &all, &before);
-    rc = pthread_create(&months->thread, NULL, run_round, months);
-    pthread_sigmask(SIG_SETMASK, &before, NULL);
-    return rc;
-}
-
 static struct pg_months *months_of(struct pg_store *store)
 {
     struct pg_months *months = store->months;
@@ -374,7 +361,7 @@ void months_pass(struct pg_store *store, const struct months_work *work)
     months->work = *work;
     months->begun_us = now_us;
     atomic_store(&months->over, false);
-    months->begun = start_thread(months) == 0; /* else at the next call */
+    months->begun = thread_start(&months->thread, 0, run_round, months) == 0; /* else next time */
 }
 
 void months_stop(struct pg_store *store)

@@ -62,7 +62,7 @@ static int choose_over(struct prune *prune, const PGresult *result, int64_t befo
     *step = (struct log_step){.seen = (uint32_t)PQntuples(result)};
     *ranges = arena_alloc_array(&prune->store->arena, step->seen + 1, sizeof **ranges);
     if (!*ranges)
-        return err_set(err, ERR_MEMORY, "out of memory for the logs; try again");
+        return err_no_memory(err);
     for (int row = 0; row < PQntuples(result); row++) {
         struct log_last last = pg_last_from_row(result, row);
 
@@ -86,7 +86,7 @@ static int remove_over(struct prune *prune, const struct log_range *ranges, uint
     int64_t lines;
 
     if (!fits)
-        return err_set(err, ERR_MEMORY, "out of memory for the logs; try again");
+        return err_no_memory(err);
     TRY(log_chains_fit(&prune->store->base, ranges, count, prune->left,
                        "retention leaves its lines", fits, err));
     array_begin(params, PG_OID_UUID);
@@ -209,7 +209,7 @@ static int find_ended(struct prune *prune, int64_t *cursor, int64_t **keys, uint
             *cursor = get_int(result, row, 0, 0) + 1;
     }
     PQclear(result);
-    return *keys ? 0 : err_set(err, ERR_MEMORY, "out of memory for old history; try again");
+    return *keys ? 0 : err_no_memory(err);
 }
 
 static int prune_tasks(struct prune *prune, int64_t *cursor, struct err *err)

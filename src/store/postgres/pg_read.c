@@ -6,6 +6,7 @@
 #include "store/postgres/pg_cursor.h"
 
 #include "core/bounds.h"
+#include "core/queue_name.h"
 
 #include <stdlib.h>
 
@@ -45,7 +46,7 @@ struct store_reader *pg_reader_open(struct store *base, struct err *err)
     struct pg_reader *reader = calloc(1, sizeof *reader);
 
     if (!reader) {
-        err_set(err, ERR_MEMORY, "out of memory for a reader; try again");
+        err_no_memory(err);
         return NULL;
     }
     reader->base.rows = (struct rows){.driver = &pg_rows_driver, .reads = true};
@@ -152,7 +153,7 @@ static int query_named(struct store_reader *reader, enum pg_sql_name name, PGres
 int pg_reader_whole(const struct arena *arena, int rc, struct err *err)
 {
     if (rc == 0 && arena->failed)
-        return err_set(err, ERR_MEMORY, "out of memory for the answer; try again");
+        return err_no_memory(err);
     return rc;
 }
 
@@ -193,7 +194,8 @@ void reader_task_from_row(const PGresult *result, int row, struct arena *arena, 
     row_get(result, row, (int)pg_states.count, &pg_specs, arena, task);
     task->has_spec = true;
     task->spec.namespace_name = get_text(result, row, at, arena);
-    task->spec.queue = get_text(result, row, at + 1, arena);
+    task->spec.queue = queue_name_full(task->spec.namespace_name,
+                                       get_text(result, row, at + 1, arena), arena);
     task->spec.type = get_text(result, row, at + 2, arena);
     task->data = get_text(result, row, at + 3, arena);
     task->has_data = true;

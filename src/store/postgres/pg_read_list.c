@@ -85,7 +85,7 @@ static int make_text(const struct pg_sql *sql, const struct list *list, char **t
     if (found.failed || all.failed) {
         buf_deinit(&found);
         buf_deinit(&all);
-        return err_set(err, ERR_MEMORY, "out of memory for a list; try again");
+        return err_no_memory(err);
     }
     buf_deinit(&found);
     if (list->filter->oldest_first)
@@ -301,7 +301,7 @@ static int fetch(const struct list *list, struct arena *arena, struct task **tas
     if (rows > 0)
         *tasks = arena_alloc_array(arena, (size_t)rows, sizeof **tasks);
     if (rows > 0 && !*tasks)
-        rc = err_set(err, ERR_MEMORY, "out of memory for a list; try again");
+        rc = err_no_memory(err);
     for (int row = 0; rc == 0 && row < rows; row++) {
         rc = pg_reader_row_fits(result, row, arena, err);
         if (rc == 0)

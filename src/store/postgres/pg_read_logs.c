@@ -115,7 +115,7 @@ static int look_for_lines(struct log_look *look, struct arena *arena, struct log
         look->filter.limit = BOUND_LIST_LIMIT;
     *entries = arena_alloc_array(arena, look->filter.limit, sizeof **entries);
     if (!*entries)
-        return err_set(err, ERR_MEMORY, "out of memory for the answer; try again");
+        return err_no_memory(err);
     do {
         if (stop)
             rc = find_bound(look, err);

@@ -71,7 +71,7 @@ int pg_result_put(struct store *base, const struct uuid *task_id, struct str pay
                                            arena_str(&store->arena, payload), now_us};
     if (!result || !result->payload.data ||
         map_put(&store->result_ids, id_key(&result->task_id), result) < 0)
-        return err_set(err, ERR_MEMORY, "out of memory for a result; try again");
+        return err_no_memory(err);
     store->results = result;
     return 0;
 }

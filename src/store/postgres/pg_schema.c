@@ -92,34 +92,64 @@ static int refuse(const struct part *part, const char *what, const char *then, s
                          belongs ? part->owner.data : "", what, then);
 }
 
+/* The policies of the role for outside SQL are there, all of them, if that role is. */
+static bool is_rows_policy(const struct part *part)
+{
+    return str_is(part->kind, "policy") && str_is(part->name, "perdura_rows");
+}
+
+struct compared {
+    struct part ours, lacks, key; /* kind absent: none */
+    bool more, shares;
+};
+
+/* Our parts that come before what was found are missing. */
+static int pass_missing(struct str *rest, const struct part *found, struct compared *c,
+                        struct err *err)
+{
+    for (; c->more && (!found || order(&c->ours, found) < 0);
+         c->more = next_expected(rest, &c->ours)) {
+        if (!is_rows_policy(&c->ours))
+            return refuse(&c->ours, "is missing", "restore it from a backup", err);
+        c->lacks = c->ours;
+    }
+    return 0;
+}
+
 /* Names a foreign key only if there is nothing else: it may be ours, on a table that got a
  * trigger. */
-static int compare(struct str list, const PGresult *result, struct err *err)
+static int compare(struct pg_store *store, struct str list, const PGresult *result,
+                   struct err *err)
 {
+    struct compared c = {.lacks = {.kind = STR_NONE}, .key = {.kind = STR_NONE}};
     struct str rest = list;
-    struct part ours, key = {.kind = STR_NONE};
-    bool more = next_expected(&rest, &ours);
 
+    c.more = next_expected(&rest, &c.ours);
     for (int row = 0; row < PQntuples(result); row++) {
         struct part found = part_found(result, row);
-        int by = more ? order(&ours, &found) : 1;
+        bool known;
 
-        if (by < 0)
-            return refuse(&ours, "is missing", "restore it from a backup", err);
-        if (by > 0 && str_is(found.kind, "month")) /* has data */
+        TRY(pass_missing(&rest, &found, &c, err));
+        known = c.more && order(&c.ours, &found) == 0;
+        c.shares |= known && is_rows_policy(&found);
+        if (known && differs(&c.ours, &found))
+            return refuse(&found, "was changed", is_rows_policy(&found)
+                          ? "drop it and run 'perdura migrate up'" : "restore it from a backup",
+                          err);
+        if (!known && str_is(found.kind, "month")) /* has data */
             return refuse(&found, "was changed", "set it back", err);
-        if (by > 0 && str_is(found.kind, "foreign key"))
-            key = concerns_us(list, &found) && !key.kind.data ? found : key;
-        else if (by > 0 && concerns_us(list, &found))
+        if (!known && str_is(found.kind, "foreign key"))
+            c.key = concerns_us(list, &found) && !c.key.kind.data ? found : c.key;
+        else if (!known && concerns_us(list, &found))
             return refuse(&found, "was added", "drop it", err);
-        if (by == 0 && differs(&ours, &found))
-            return refuse(&found, "was changed", "restore it from a backup", err);
-        if (by == 0)
-            more = next_expected(&rest, &ours);
+        if (known)
+            c.more = next_expected(&rest, &c.ours);
     }
-    if (more)
-        return refuse(&ours, "is missing", "restore it from a backup", err);
-    return key.kind.data ? refuse(&key, "was added", "drop it", err) : 0;
+    TRY(pass_missing(&rest, NULL, &c, err));
+    store->rows_policy_lacks = c.lacks.kind.data && c.shares;
+    if (store->rows_policy_lacks && !store->shares)
+        return refuse(&c.lacks, "is missing", "run 'perdura migrate up'", err);
+    return c.key.kind.data ? refuse(&c.key, "was added", "drop it", err) : 0;
 }
 
 static int allow_plans(struct pg_store *store, const char *allow, struct err *err)
@@ -160,7 +190,7 @@ static int look(struct pg_store *store, struct err *err)
         PQclear(result);
         return -(int)err->code;
     }
-    rc = compare(str_span(list->data, list->len), result, err);
+    rc = compare(store, str_span(list->data, list->len), result, err);
     PQclear(result);
     return rc == 0 ? look_at_session(store, err) : rc;
 }

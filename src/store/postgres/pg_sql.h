@@ -16,7 +16,7 @@
 #define PG_STATEMENTS(X)                                                                        \
     X(doctor_version) X(doctor_autovacuum) X(doctor_statements) X(doctor_rights)               \
     X(doctor_connections) X(doctor_durability) X(doctor_months) X(doctor_checks)               \
-    X(doctor_references)                                                                       \
+    X(doctor_references) X(doctor_sql_role)                                                    \
     X(key_counts_add)                                                                          \
     X(key_counts_fold)                                                                         \
     X(timeline) X(timeline_first) X(timeline_note)                                             \

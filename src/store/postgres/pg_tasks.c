@@ -4,7 +4,7 @@
 #include "store/postgres/pg_int.h"
 #include "store/postgres/pg_history.h"
 #include "store/postgres/pg_tasks.h"
-#include "store/rows/rows_waiting.h"
+#include "store/rows/rows_verbs.h"
 
 #include "base/hash.h"
 #include "base/json.h"

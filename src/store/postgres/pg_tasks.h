@@ -35,8 +35,8 @@ int pg_uniques_reserve(struct store *, struct unique *, uint32_t, struct err *);
 /* pg_find.c */
 int pg_ready_take(struct store *, const struct ready_want *, struct arena *, struct task **,
                   uint32_t *, struct err *);
-int64_t pg_ready_count(struct store *, struct str, struct str);
-int pg_ready_reorder(struct store *, struct str, struct str,
+int64_t pg_ready_count(struct store *, struct str);
+int pg_ready_reorder(struct store *, struct str,
                      int64_t (*)(void *, int64_t, int64_t), void *, struct err *);
 int pg_held_find(struct store *, struct str, int64_t, uint32_t, struct arena *, struct task **,
                  uint32_t *, struct err *);

@@ -41,6 +41,7 @@ static int enter_timeline(struct pg_store *store, struct str timeline, struct er
     }
     if (other && pg_send(store, PGSQL_mark_make, err) < 0)
         return -(int)err->code;
+    store->base.timelines += other;
     if (other)
         pg_held_forget(store);
     if ((store->keeper || store->first) && note_timeline(store, timeline, err) < 0)

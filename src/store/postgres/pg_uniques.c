@@ -61,7 +61,7 @@ int pg_uniques_reserve(struct store *base, struct unique *uniques, uint32_t coun
     PGresult *result;
 
     if (!reserved)
-        return err_set(err, ERR_MEMORY, "out of memory for keys; try again");
+        return err_no_memory(err);
     for (uint32_t i = 0; i < count; i++)
         memset(&uniques[i].owner, 0, sizeof uniques[i].owner);
     put_uniques(&store->conn.params, uniques, count);

@@ -87,11 +87,6 @@ int rows_save_marked(struct rows *rows, enum rows_statement name,
 
 /* ---- reading ---- */
 
-static int no_memory(struct err *err)
-{
-    return err_set(err, ERR_MEMORY, "there is not enough memory for the answer; try again");
-}
-
 /* Sets the caller's pointer: a pointer to a kind of struct is not a pointer to void. */
 static void hand_over(void *to, const void *pointer)
 {
@@ -177,7 +172,7 @@ int rows_read(const struct rows_cursor *cursor, uint32_t first, const struct fie
         TRY(cursor->rows->driver->fits(cursor, arena, err));
     for (uint32_t i = 0; i < table->count; i++)
         read_field(cursor, first + i, &table->fields[i], arena, row);
-    return arena->failed ? no_memory(err) : 0;
+    return arena->failed ? err_no_memory(err) : 0;
 }
 
 /* Makes room for one more: the known number of rows, else doubles when full. */
@@ -191,7 +186,7 @@ static int make_room(const struct rows_cursor *cursor, size_t bytes, struct aren
         return 0;
     larger = arena_alloc_array(arena, wanted, bytes);
     if (!larger)
-        return no_memory(err);
+        return err_no_memory(err);
     if (count)
         memcpy(larger, *items, count * bytes);
     *items = larger;
@@ -230,7 +225,7 @@ int rows_take_also(struct rows *rows, const struct rows_query *query,
     }
     rows->driver->close(&cursor);
     hand_over(array, items);
-    return rc == 0 && arena->failed ? no_memory(err) : rc;
+    return rc == 0 && arena->failed ? err_no_memory(err) : rc;
 }
 
 int rows_one(struct rows *rows, const struct rows_query *query, const struct field_table *table,
@@ -246,7 +241,7 @@ int rows_one(struct rows *rows, const struct rows_query *query, const struct fie
     rc = rows->driver->next(&cursor, err);
     if (rc > 0) {
         row = arena_alloc(arena, bytes);
-        rc = row ? rows_read(&cursor, 0, table, arena, row, err) : no_memory(err);
+        rc = row ? rows_read(&cursor, 0, table, arena, row, err) : err_no_memory(err);
     }
     rows->driver->close(&cursor);
     if (rc == 0)
@@ -269,7 +264,7 @@ int rows_tasks(struct rows *rows, const struct rows_query *query, struct arena *
 
         rc = make_room(&cursor, sizeof task, arena, &items, *count, &cap, err);
         if (rc == 0)
-            rc = task ? rows->driver->fits(&cursor, arena, err) : no_memory(err);
+            rc = task ? rows->driver->fits(&cursor, arena, err) : err_no_memory(err);
         if (rc < 0)
             break;
         rows->driver->task(&cursor, arena, task);
@@ -277,7 +272,7 @@ int rows_tasks(struct rows *rows, const struct rows_query *query, struct arena *
     }
     rows->driver->close(&cursor);
     *tasks = (struct task **)(void *)items;
-    return rc == 0 && arena->failed ? no_memory(err) : rc;
+    return rc == 0 && arena->failed ? err_no_memory(err) : rc;
 }
 
 /* The rows of some ids; found[i] for the i-th of them. */
@@ -296,7 +291,7 @@ static int find_ids(struct rows *rows, const struct rows_query *query,
 
         rows->driver->cell(&cursor, 0, &place);
         ASSERT(place.number >= 1 && place.number <= count);
-        rc = row ? rows_read(&cursor, 1, table, arena, row, err) : no_memory(err);
+        rc = row ? rows_read(&cursor, 1, table, arena, row, err) : err_no_memory(err);
         if (rc < 0)
             break;
         hand_over(found + (size_t)(place.number - 1) * sizeof(void *), row);

@@ -32,10 +32,10 @@ static int behind(struct store *store, int64_t seq, uint32_t limit, struct arena
                      &audit_table, arena, ROWS_INTO(entries), count, err);
 }
 
-static int first(struct store *store, uint32_t limit, struct arena *arena,
-                 struct audit_entry **entries, uint32_t *count, struct err *err)
+static int prove(struct store *store, int64_t seq, struct str mac, struct err *err)
 {
-    return behind(store, INT64_MIN, limit, arena, entries, count, err);
+    return rows_run(rows_of(store), ROWS_QUERY(ROWS_audit_prove, value_int(seq), value_text(mac)),
+                    NULL, err);
 }
 
 static int remove_through(struct store *store, int64_t through_seq, int64_t *removed,
@@ -63,7 +63,8 @@ static int read_entries(struct store_reader *reader, const struct audit_filter *
 const struct audit_verbs rows_audit_verbs = {
     .last = last,
     .insert = insert,
-    .first = first,
+    .behind = behind,
+    .prove = prove,
     .remove = remove_through,
     .read = read_entries,
 };

@@ -4,9 +4,6 @@
 
 #include "store/catalog_store.h"
 #include "store/rows/rows.h"
-#include "store/rows/rows_executions.h"
-#include "store/rows/rows_plans.h"
-#include "store/rows/rows_runs.h"
 
 /* The common first parameters of all lists of the catalog: $1 to $7. */
 #define ROWS_FILTER(filter, words)                                                                 \
@@ -15,100 +12,32 @@
         value_int_if((filter)->active >= 0, (filter)->active), value_uuid(&(filter)->before_id),   \
         value_int(rows_limit((filter)->limit))
 
-/* rows_catalog.c: lock, categories, jobs, dependencies */
-int rows_catalog_lock(struct store *, struct err *);
-int rows_catalog_version(struct store *, int64_t *, struct err *);
-int rows_categories_load(struct store *, struct arena *, struct category **, uint32_t *,
-                         struct err *);
-int rows_category_put(struct store *, const struct category *, struct err *);
-int rows_category_delete(struct store *, const struct uuid *, struct err *);
-int rows_jobs_load(struct store *, const struct uuid *, uint32_t, bool, struct arena *,
-                   struct job **, struct err *);
-int rows_job_put(struct store *, const struct job *, struct err *);
-int rows_job_ended(struct store *, const struct job *, struct err *);
-int rows_job_delete(struct store *, const struct uuid *, int64_t, struct err *);
-int rows_job_dependencies_load(struct store *, struct arena *, struct job_dependency **,
-                               uint32_t *, struct err *);
-int rows_job_dependency_put(struct store *, const struct job_dependency *, struct err *);
-int rows_job_dependency_delete(struct store *, const struct uuid *, struct err *);
-int rows_read_job_dependencies(struct store_reader *, const struct catalog_filter *,
-                               struct arena *, struct job_dependency **, uint32_t *,
-                               struct err *);
-/* rows_read_catalog.c: what readers ask for */
-int rows_read_categories(struct store_reader *, const struct catalog_filter *, struct arena *,
-                         struct category **, uint32_t *, struct err *);
-int rows_read_jobs(struct store_reader *, const struct catalog_filter *, struct arena *,
-                   struct job **, uint32_t *, struct err *);
-int rows_read_schedules(struct store_reader *, const struct catalog_filter *, struct arena *,
-                        struct schedule **, uint32_t *, struct err *);
-int rows_read_recurring(struct store_reader *, const struct catalog_filter *, struct arena *,
-                        struct recurring **, uint32_t *, struct err *);
-int rows_read_category(struct store_reader *, const struct uuid *, struct arena *,
-                       struct category **, struct err *);
-int rows_read_job(struct store_reader *, const struct uuid *, struct arena *, struct job **,
-                  struct err *);
-int rows_read_schedule(struct store_reader *, const struct uuid *, struct arena *,
-                       struct schedule **, struct err *);
-int rows_read_recurring_one(struct store_reader *, const struct uuid *, struct arena *,
-                            struct recurring **, struct err *);
-int rows_read_next_fires(struct store_reader *, const struct uuid *, uint32_t, int64_t *,
-                         struct err *);
+/* The verbs of struct catalog_verbs that are the same for every store; NAMED ones have a function
+ * of another name. By file: rows_catalog.c, rows_plans.c, rows_runs.c, rows_read_catalog.c,
+ * rows_executions.c. */
+#define ROWS_CATALOG_LIST(X, NAMED)                                                                \
+    NAMED(lock, catalog_lock) NAMED(version, catalog_version)                                      \
+    NAMED(dependencies_load, job_dependencies_load) NAMED(dependency_put, job_dependency_put)      \
+    NAMED(dependency_delete, job_dependency_delete)                                                \
+    NAMED(read_dependencies, read_job_dependencies) X(categories_load) X(category_put)             \
+    X(category_delete) X(jobs_load) X(job_put) X(job_ended) X(job_delete) X(schedules_load)        \
+    X(schedule_put) X(schedule_delete) X(schedules_due) X(schedules_step) X(schedules_scan)        \
+    X(recurring_load) X(recurring_put) X(recurring_delete) X(recurring_due) X(recurring_step)      \
+    X(recurring_scan) X(fires_insert) X(fires_prune) X(runs_insert) X(run_save) X(run_delete)      \
+    X(runs_find) X(runs_count) X(runs_waiting) X(runs_waiting_jobs) X(waits_insert) X(waits_find)  \
+    X(waits_delete) X(waits_drop) X(waits_end) X(waits_end_of_job) X(waits_over) X(delayed_scan)   \
+    X(read_categories) X(read_jobs) X(read_schedules) X(read_recurring) X(read_category)           \
+    X(read_job) X(read_schedule) X(read_recurring_one) X(read_next_fires) X(read_execution_list)   \
+    X(read_execution) X(read_job_stats)
+
+#define ROWS_PROTOTYPE(verb, name) __typeof__(*((struct catalog_verbs *)NULL)->verb) rows_##name;
+#define ROWS_PROTOTYPE_SAME(verb) ROWS_PROTOTYPE(verb, verb)
+ROWS_CATALOG_LIST(ROWS_PROTOTYPE_SAME, ROWS_PROTOTYPE)
+#undef ROWS_PROTOTYPE
 
 /* All of these, in a struct catalog_verbs. */
-#define ROWS_CATALOG_VERBS                                                                         \
-    .lock = rows_catalog_lock,                                                                     \
-    .version = rows_catalog_version,                                                               \
-    .categories_load = rows_categories_load,                                                       \
-    .category_put = rows_category_put,                                                             \
-    .category_delete = rows_category_delete,                                                       \
-    .jobs_load = rows_jobs_load,                                                                   \
-    .job_put = rows_job_put,                                                                       \
-    .job_ended = rows_job_ended,                                                                   \
-    .job_delete = rows_job_delete,                                                                 \
-    .schedules_load = rows_schedules_load,                                                         \
-    .schedule_put = rows_schedule_put,                                                             \
-    .schedule_delete = rows_schedule_delete,                                                       \
-    .schedules_due = rows_schedules_due,                                                           \
-    .schedules_step = rows_schedules_step,                                                         \
-    .schedules_scan = rows_schedules_scan,                                                         \
-    .recurring_load = rows_recurring_load,                                                         \
-    .recurring_put = rows_recurring_put,                                                           \
-    .recurring_delete = rows_recurring_delete,                                                     \
-    .recurring_due = rows_recurring_due,                                                           \
-    .recurring_step = rows_recurring_step,                                                         \
-    .recurring_scan = rows_recurring_scan,                                                         \
-    .fires_insert = rows_fires_insert,                                                             \
-    .fires_prune = rows_fires_prune,                                                               \
-    .dependencies_load = rows_job_dependencies_load,                                               \
-    .dependency_put = rows_job_dependency_put,                                                     \
-    .dependency_delete = rows_job_dependency_delete,                                               \
-    .runs_insert = rows_runs_insert,                                                               \
-    .run_save = rows_run_save,                                                                     \
-    .run_delete = rows_run_delete,                                                                 \
-    .runs_find = rows_runs_find,                                                                   \
-    .runs_count = rows_runs_count,                                                                 \
-    .runs_waiting = rows_runs_waiting,                                                             \
-    .runs_waiting_jobs = rows_runs_waiting_jobs,                                                   \
-    .waits_insert = rows_waits_insert,                                                             \
-    .waits_find = rows_waits_find,                                                                 \
-    .waits_delete = rows_waits_delete,                                                             \
-    .waits_drop = rows_waits_drop,                                                                 \
-    .waits_end = rows_waits_end,                                                                   \
-    .waits_end_of_job = rows_waits_end_of_job,                                                     \
-    .waits_over = rows_waits_over,                                                                 \
-    .delayed_scan = rows_delayed_scan,                                                             \
-    .read_categories = rows_read_categories,                                                       \
-    .read_jobs = rows_read_jobs,                                                                   \
-    .read_schedules = rows_read_schedules,                                                         \
-    .read_recurring = rows_read_recurring,                                                         \
-    .read_dependencies = rows_read_job_dependencies,                                               \
-    .read_category = rows_read_category,                                                           \
-    .read_job = rows_read_job,                                                                     \
-    .read_schedule = rows_read_schedule,                                                           \
-    .read_recurring_one = rows_read_recurring_one,                                                 \
-    .read_next_fires = rows_read_next_fires,                                                       \
-    .read_execution_list = rows_read_execution_list,                                               \
-    .read_execution = rows_read_execution,                                                         \
-    .read_job_stats = rows_read_job_stats
+#define ROWS_CATALOG_ENTRY(verb, name) .verb = rows_##name,
+#define ROWS_CATALOG_SAME(verb) ROWS_CATALOG_ENTRY(verb, verb)
+#define ROWS_CATALOG_VERBS ROWS_CATALOG_LIST(ROWS_CATALOG_SAME, ROWS_CATALOG_ENTRY)
 
 #endif

@@ -4,6 +4,7 @@
 
 #include "core/access/token.h"
 #include "core/log/audit.h"
+#include "core/namespace_row.h"
 #include "core/plan/catalog_fields.h"
 #include "core/task/execution_fields.h"
 #include "core/task/recovery_fields.h"
@@ -12,7 +13,7 @@ static const struct field_table *const tables[] = {
     &recovery_table, &checkpoint_table, &category_table,       &job_table,     &job_put_table,
     &schedule_table, &recurring_table,  &job_dependency_table, &job_run_table, &job_wait_table,
     &execution_table, &rows_worker_table, &rows_queue_table, &rows_outbox_table, &audit_table,
-    &token_table};
+    &token_table, &namespace_table};
 
 static const struct field_table *find_table(struct str name)
 {

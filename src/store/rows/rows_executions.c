@@ -2,7 +2,7 @@
  * of all, one by its id, and how runs of a job went. An index finds those of a job; without a job,
  * the list walks from the newest. Keys grow with time, so a time narrows them. The writer loads one
  * execution; readers do all else. */
-#include "store/rows/rows_executions.h"
+#include "store/rows/rows_verbs.h"
 
 #include "core/task/execution_fields.h"
 

@@ -1,11 +1,12 @@
 /* The outbox, once for every store: messages to other systems, stored with the change they report,
  * until they are sent or given up. The webhook thread sends them. Writer's thread only. */
-#include "store/rows/rows_registry.h"
+#include "store/rows/rows_verbs.h"
 
 #define MESSAGE(...) FIELD_ROW(outbox_message, __VA_ARGS__)
 static const struct field message_fields[] = {
     MESSAGE(message, key, INT, FIELD_EMPTY), /* 0: the store gives it */
     MESSAGE(id, id, UUID, 0),
+    MESSAGE(namespace, namespace_name, TEXT, FIELD_ALWAYS, .otherwise = TASK_DEFAULT_NAMESPACE),
     MESSAGE(kind, kind, TEXT, 0),
     MESSAGE(target, target, TEXT, 0),
     MESSAGE(task_id, task_id, UUID, 0),

@@ -1,6 +1,6 @@
 /* Schedules and recurring patterns, once for every store: which of them are due, how they advance,
  * and the rows that make every planned instant fire once. Writer's thread only. */
-#include "store/rows/rows_plans.h"
+#include "store/rows/rows_catalog.h"
 
 #include "core/plan/catalog_fields.h"
 #include "store/rows/rows.h"

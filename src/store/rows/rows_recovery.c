@@ -1,6 +1,6 @@
 /* The recovery queue, discovery and checkpoints, once for every store. The first half belongs to
  * the writer's thread, the second to readers. */
-#include "store/rows/rows_recovery.h"
+#include "store/rows/rows_verbs.h"
 
 #include "core/bounds.h"
 #include "core/task/recovery_fields.h"

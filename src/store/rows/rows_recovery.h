@@ -7,11 +7,4 @@
 
 extern const struct recovery_verbs rows_recovery_verbs;
 
-/* Of struct store_verbs. */
-int rows_checkpoint_newest(struct store *, const struct uuid *, struct arena *,
-                           struct checkpoint **, struct err *);
-int rows_checkpoint_invalidate(struct store *, const struct uuid *, int64_t, struct err *);
-int rows_read_checkpoints(struct store_reader *, const struct uuid *, int64_t, uint32_t,
-                          struct arena *, struct checkpoint **, uint32_t *, struct err *);
-
 #endif

@@ -1,8 +1,9 @@
 /* The small tables around the tasks, once for every store: workers, queues with their limits, and
  * the store's own facts (store_info). Whole tables are read and kept in memory above the seam.
  * Writer's thread only. */
-#include "store/rows/rows_registry.h"
+#include "store/rows/rows_verbs.h"
 
+#include "core/queue_name.h"
 #include "store/rows/type_limits.h"
 
 /* ---- workers ---- */
@@ -22,6 +23,7 @@ static const struct field_words health_words = {health_word, health_parse};
 #define WORKER(...) FIELD_ROW(worker_row, __VA_ARGS__)
 static const struct field worker_fields[] = {
     WORKER(id, id, TEXT, 0),
+    WORKER(namespace, namespace_name, TEXT, FIELD_ALWAYS, .otherwise = TASK_DEFAULT_NAMESPACE),
     WORKER(hostname, hostname, TEXT, FIELD_ALWAYS),
     WORKER(version, version, TEXT, 0),
     WORKER(queues, queues, TEXT, FIELD_ALWAYS, .otherwise = "[]"),
@@ -118,6 +120,9 @@ int rows_queues_load(struct store *store, struct arena *arena, struct queue_row 
     *queues = TRY_MEMORY(arena_alloc_array(arena, *count + 1, sizeof **queues));
     for (uint32_t i = 0; i < *count; i++) {
         (*queues)[i] = stored[i].row;
+        (*queues)[i].rule.name = queue_name_full(stored[i].row.namespace_name,
+                                                 stored[i].row.rule.name, arena);
+        TRY_MEMORY((*queues)[i].rule.name.data);
         TRY(type_limits_parse(stored[i].type_limits, arena, &(*queues)[i].rule, err));
     }
     return 0;
@@ -128,6 +133,8 @@ bool rows_queue_stored(const struct queue_row *queue, struct buf *limits,
 {
     type_limits_write(&queue->rule, limits);
     *stored = (struct stored_queue){.row = *queue, .type_limits = buf_view(limits)};
+    stored->row.namespace_name = queue_name_namespace(queue->rule.name);
+    stored->row.rule.name = queue_name_plain(queue->rule.name);
     return !limits->failed;
 }
 
@@ -139,7 +146,7 @@ static int write_queue(struct store *store, enum rows_statement name,
 
     if (!rows_queue_stored(queue, &limits, &stored))
         return err_set(err, ERR_TOO_LARGE, "queue " STR_FMT " has too many limits per type",
-                       STR_ARG(queue->rule.name));
+                       STR_ARG(stored.row.rule.name));
     return rows_save(rows_of(store), name, &rows_queue_table, &stored, err);
 }
 
@@ -155,12 +162,11 @@ int rows_queue_make(struct store *store, const struct queue_row *queue, struct e
 
 int rows_queue_delete(struct store *store, const struct queue_row *queue, struct err *err)
 {
-    struct str namespace_name = queue->namespace_name.data ? queue->namespace_name
-                                                           : STR(TASK_DEFAULT_NAMESPACE);
-
     return rows_run(rows_of(store),
-                    ROWS_QUERY(ROWS_queue_delete, value_text(namespace_name),
-                               value_text(queue->rule.name), value_moment(queue->updated_at_us)),
+                    ROWS_QUERY(ROWS_queue_delete,
+                               value_text(queue_name_namespace(queue->rule.name)),
+                               value_text(queue_name_plain(queue->rule.name)),
+                               value_moment(queue->updated_at_us)),
                     NULL, err);
 }
 

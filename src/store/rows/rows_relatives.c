@@ -1,7 +1,7 @@
 /* Dependencies between tasks, the outcomes of parents and children, and the result and events of a
  * task, once for every store. The first half belongs to the writer's thread, the second to
  * readers. */
-#include "store/rows/rows_relatives.h"
+#include "store/rows/rows_verbs.h"
 
 #include "core/bounds.h"
 
@@ -176,6 +176,7 @@ static const struct field event_fields[] = {
     EVENT(detail, detail, TEXT, FIELD_LONG),
     EVENT(actor, actor, WORD, 0, .words = &actor_words),
     EVENT(created_at, created_at_us, TIME, FIELD_ALWAYS),
+    EVENT(principal, principal, TEXT, 0),
 };
 static const struct field_table event_table = FIELD_TABLE(task_event, "event", "v", event_fields);
 
@@ -188,7 +189,14 @@ int rows_read_events(struct store_reader *reader, const struct uuid *id, int64_t
                              value_int(before_seq > 0 ? before_seq : INT64_MAX),
                              value_int(rows_page(limit))),
                   &event_table, arena, ROWS_INTO(events), count, err));
-    for (uint32_t i = 0; i < *count; i++)
-        (*events)[i].task_key = uuid7_key(id);
+    for (uint32_t i = 0; i < *count; i++) {
+        struct task_event *event = &(*events)[i];
+
+        event->task_key = uuid7_key(id);
+        if (event->actor != ACTOR_LEADER || !str_is(event->principal, EVENT_BY_ACCESS))
+            continue;
+        event->actor = ACTOR_ACCESS;
+        event->principal = STR_NONE;
+    }
     return 0;
 }

@@ -1,6 +1,6 @@
 /* Open runs of jobs (limits per job, overlap) and what they wait for (gates), once for every store.
  * Writer's thread only. */
-#include "store/rows/rows_runs.h"
+#include "store/rows/rows_catalog.h"
 
 #include "core/plan/catalog_fields.h"
 #include "store/rows/rows.h"

@@ -36,7 +36,7 @@
 
 #define ROWS_TOKEN_STATEMENTS(X)                                                                   \
     X(token_put) X(token_by_id) X(tokens_changed) X(tokens_all) X(tokens_count)                    \
-    X(tokens_used) X(token_generation) X(token_generation_next)
+    X(tokens_used) X(token_generation) X(token_generation_next) X(task_adopt)
 
 #define ROWS_WAITING_STATEMENTS(X) X(parked_first) X(parked_keys) X(due_first) X(due_next)        \
     X(unique_task) X(uniques_delete)
@@ -51,10 +51,24 @@
     X(info_get) X(info_put) X(outbox_insert) X(outbox_due) X(outbox_next) X(outbox_update)         \
     X(outbox_delete) X(outbox_count) X(outbox_prune)
 
-#define ROWS_AUDIT_STATEMENTS(X) X(audit_last) X(audit_insert) X(audit_behind) X(audit_remove)
+#define ROWS_AUDIT_STATEMENTS(X) X(audit_last) X(audit_insert) X(audit_behind) X(audit_remove) \
+    X(audit_prove)
 #define ROWS_KEY_STATEMENTS(X)                                                                     \
     X(key_put) X(key_rewrap) X(keys_overwrite) X(keys_destroy) X(keys_page) X(key_find)            \
     X(key_by_id) X(keys_any) X(keys_sums) X(sealed_task)
+#define ROWS_NAMESPACE_STATEMENTS(X)                                                               \
+    X(namespaces_all) X(namespace_put) X(namespace_delete) X(namespace_share) X(namespace_lock)    \
+    X(namespace_waiting) X(namespace_plans) X(namespace_tasks) X(namespace_schedule_fires)         \
+    X(namespace_schedules) X(namespace_recurring_fires) X(namespace_recurring)                     \
+    X(namespace_dependencies) X(namespace_jobs) X(namespace_categories) X(namespace_rates)         \
+    X(namespace_hours) X(namespace_outbox)
+
+/* Encrypting again with new data keys. */
+#define ROWS_AGAIN_STATEMENTS(X)                                                                   \
+    X(again_texts) X(again_last) X(again_payload) X(again_data) X(again_error)                     \
+    X(again_last_error) X(again_details) X(again_resume) X(again_result) X(again_outcome)          \
+    X(again_failure) X(again_detail) X(again_recovery_error) X(again_recovery_result)              \
+    X(again_checkpoint) X(again_checkpoint_put)
 
 /* Lists for people: any of their filters may be NULL. */
 #define ROWS_LIST_STATEMENTS(X)                                                                    \
@@ -66,7 +80,7 @@
     ROWS_CATALOG_STATEMENTS(X) ROWS_PLAN_STATEMENTS(X) ROWS_RUN_STATEMENTS(X)                     \
     ROWS_EXECUTION_STATEMENTS(X) ROWS_REGISTRY_STATEMENTS(X) ROWS_RELATIVE_STATEMENTS(X)     \
     ROWS_WAITING_STATEMENTS(X) ROWS_AUDIT_STATEMENTS(X) ROWS_TOKEN_STATEMENTS(X)                   \
-    ROWS_KEY_STATEMENTS(X)
+    ROWS_KEY_STATEMENTS(X) ROWS_NAMESPACE_STATEMENTS(X) ROWS_AGAIN_STATEMENTS(X)
 
 #define ROWS_SHARED_STATEMENTS(X)                                                                  \
     X(jobs_hold) X(worker_one) X(worker_renew) X(queue_make) X(queue_lock) X(held_of_queue)        \

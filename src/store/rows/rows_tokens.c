@@ -28,6 +28,14 @@ static int tokens_used(struct store *store, const struct token_use *uses, uint32
                          count, NULL, err);
 }
 
+static int task_adopt(struct store *store, int64_t task_key, struct str principal,
+                      struct err *err)
+{
+    return rows_run(rows_of(store),
+                    ROWS_QUERY(ROWS_task_adopt, value_int(task_key), value_text(principal)),
+                    NULL, err);
+}
+
 static int tokens_count(struct store *store, int64_t *count, struct err *err)
 {
     return rows_numbers(rows_of(store), ROWS_PLAIN(ROWS_tokens_count), count, 1, err);
@@ -59,6 +67,7 @@ const struct token_verbs rows_token_verbs = {
     .load = token_load,
     .changed = tokens_changed,
     .used = tokens_used,
+    .adopt = task_adopt,
     .count = tokens_count,
     .generation = generation,
     .generation_next = generation_next,

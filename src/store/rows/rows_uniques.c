@@ -1,6 +1,6 @@
 /* Idempotency keys, input hashes and outside ids, once for every store: finds the owner, and frees
  * those of a task. Each store reserves them itself. Writer's thread only. */
-#include "store/rows/rows_waiting.h"
+#include "store/rows/rows_verbs.h"
 
 const char *unique_kind_word(int kind)
 {

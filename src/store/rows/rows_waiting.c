@@ -2,7 +2,7 @@
  * shared store. A claim on a queue with limits locks the queue's row, so claims on it come one
  * after the other. Ends need no lock, because they only make room, unless they bring back parked
  * tasks. Writer's thread only. */
-#include "store/rows/rows_waiting.h"
+#include "store/rows/rows_verbs.h"
 
 struct str parked_name(struct str queue, struct str limit_key, char out[PARKED_BYTES_MAX])
 {
@@ -82,26 +82,26 @@ static const struct field held_fields[] = {HELD(type, type, TEXT, 0), HELD(held,
 static const struct field_table held_table = FIELD_TABLE(held_count, "held", "h", held_fields);
 
 /* Changes of the open transaction count too. */
-int rows_limits_count(struct store *store, struct str namespace_name, struct str queue,
-                      struct arena *arena, struct held_count **counts, uint32_t *count,
-                      struct err *err)
+int rows_limits_count(struct store *store, struct str queue, struct arena *arena,
+                      struct held_count **counts, uint32_t *count, struct err *err)
 {
     struct rows *rows = rows_of(store);
 
     TRY(rows->driver->flush(rows, ROWS_COUNTS, err));
     return rows_take(rows,
-                     ROWS_QUERY(ROWS_held_of_queue, value_text(namespace_name), value_text(queue)),
+                     ROWS_QUERY(ROWS_held_of_queue, value_text(queue_name_namespace(queue)),
+                                value_text(queue_name_plain(queue))),
                      &held_table, arena, ROWS_INTO(counts), count, err);
 }
 
-int rows_limits_lock(struct store *store, struct str namespace_name, struct str queue,
-                     struct arena *arena, struct held_count **counts, uint32_t *count,
-                     struct err *err)
+int rows_limits_lock(struct store *store, struct str queue, struct arena *arena,
+                     struct held_count **counts, uint32_t *count, struct err *err)
 {
     TRY(rows_run(rows_of(store),
-                 ROWS_QUERY(ROWS_queue_lock, value_text(namespace_name), value_text(queue)), NULL,
-                 err));
-    return rows_limits_count(store, namespace_name, queue, arena, counts, count, err);
+                 ROWS_QUERY(ROWS_queue_lock, value_text(queue_name_namespace(queue)),
+                            value_text(queue_name_plain(queue))),
+                 NULL, err));
+    return rows_limits_count(store, queue, arena, counts, count, err);
 }
 
 struct stored_bucket {
@@ -151,12 +151,28 @@ int rows_bucket_save(struct store *store, struct str namespace_name, struct str 
                     NULL, err);
 }
 
-/* In this order, until the transaction ends. */
-int rows_limits_hold(struct store *store, struct str namespace_name, const struct str *queues,
-                     uint32_t count, struct err *err)
+struct queue_place {
+    struct str namespace_name;
+    struct str name;
+};
+
+#define PLACE(...) FIELD_ROW(queue_place, __VA_ARGS__)
+static const struct field place_fields[] = {PLACE(namespace, namespace_name, TEXT, 0),
+                                            PLACE(name, name, TEXT, 0)};
+static const struct field_table place_table = FIELD_TABLE(queue_place, "place", "p", place_fields);
+
+/* Until the transaction ends. */
+int rows_limits_hold(struct store *store, const struct str *queues, uint32_t count,
+                     struct err *err)
 {
-    return rows_save_all(rows_of(store), ROWS_QUERY(ROWS_queues_lock, value_text(namespace_name)),
-                         &rows_text_table, queues, count, NULL, err);
+    ARENA_AUTO struct arena arena = ARENA_INIT(0);
+    struct queue_place *places = TRY_MEMORY(arena_alloc_array(&arena, count, sizeof *places));
+
+    for (uint32_t i = 0; i < count; i++)
+        places[i] = (struct queue_place){queue_name_namespace(queues[i]),
+                                         queue_name_plain(queues[i])};
+    return rows_save_all(rows_of(store), ROWS_PLAIN(ROWS_queues_lock), &place_table, places, count,
+                         NULL, err);
 }
 
 int rows_key_held(struct store *store, struct str queue, struct str limit_key, int64_t *held,

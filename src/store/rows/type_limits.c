@@ -25,7 +25,7 @@ int type_limits_parse(struct str text, struct arena *arena, struct queue_rule *r
     count = json_count(text);
     limits = arena_alloc_array(arena, count ? count : 1, sizeof *limits);
     if (!limits)
-        return err_set(err, ERR_MEMORY, "out of memory for the limits of a queue; try again");
+        return err_no_memory(err);
     json_begin(text, &iter);
     while (json_next_element(&iter, &element) && rule->type_limits_count < BOUND_TYPE_LIMITS) {
         struct type_limit *limit = &limits[rule->type_limits_count];

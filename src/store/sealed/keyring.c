@@ -24,7 +24,8 @@ struct kek {
 
 struct held_key {
     struct uuid id;
-    int64_t read_us;
+    int64_t read_us;  /* by its id, ... */
+    int64_t found_us; /* ... and as the one to encrypt with; 0 = it was not */
     size_t place_len;
     char place[PLACE_BYTES]; /* namespace, day and user, each behind a 0x1f; as a key of a map */
     size_t namespace_len;
@@ -229,9 +230,10 @@ static uint8_t *bytes_of(const struct keyring *keyring, const struct held_key *h
     return keyring->secrets->keys[held - keyring->held];
 }
 
-/* Under the mutex. A table without memory forgets: the key is read again then. */
+/* Under the mutex. found: it is the one to encrypt with, not only one to open with. A table without
+ * memory forgets: the key is read again then. */
 static void learn(struct keyring *keyring, const struct data_key_row *row,
-                  const uint8_t bytes[SEAL_KEY_BYTES], enum opened opened)
+                  const uint8_t bytes[SEAL_KEY_BYTES], enum opened opened, bool found)
 {
     struct held_key *held = map_get(&keyring->by_id, uuid_bytes(&row->id));
 
@@ -240,6 +242,7 @@ static void learn(struct keyring *keyring, const struct data_key_row *row,
             forget(keyring);
         held = &keyring->held[keyring->held_count++];
         held->id = row->id;
+        held->found_us = 0;
         held->namespace_len = row->namespace_name.len;
         held->place_len = write_place(held->place, row->namespace_name, row->day, row->user_id);
         if (map_put(&keyring->by_id, uuid_bytes(&held->id), held) < 0) {
@@ -253,25 +256,28 @@ static void learn(struct keyring *keyring, const struct data_key_row *row,
         memcpy(bytes_of(keyring, held), bytes, SEAL_KEY_BYTES);
     else
         sodium_memzero(bytes_of(keyring, held), SEAL_KEY_BYTES);
-    if (opened == OPENED_WELL && map_put(&keyring->by_place, place_of(held), held) < 0)
-        forget(keyring);
-    else if (opened != OPENED_WELL && map_get(&keyring->by_place, place_of(held)) == held)
+    if (opened != OPENED_WELL && map_get(&keyring->by_place, place_of(held)) == held)
         map_remove(&keyring->by_place, place_of(held));
+    if (opened != OPENED_WELL || !found)
+        return;
+    held->found_us = held->read_us;
+    if (map_put(&keyring->by_place, place_of(held), held) < 0)
+        forget(keyring);
 }
 
 void keyring_learn(struct keyring *keyring, const struct data_key_row *row,
                    const uint8_t bytes[SEAL_KEY_BYTES])
 {
     pthread_mutex_lock(&keyring->mutex);
-    learn(keyring, row, bytes, OPENED_WELL);
+    learn(keyring, row, bytes, OPENED_WELL, true);
     pthread_mutex_unlock(&keyring->mutex);
 }
 
 /* Under the mutex. False: it is not known, or was read too long ago. */
-static bool give(struct keyring *keyring, const struct held_key *held, struct arena *arena,
-                 struct data_key *key, enum opened *opened)
+static bool give(struct keyring *keyring, const struct held_key *held, int64_t read_us,
+                 struct arena *arena, struct data_key *key, enum opened *opened)
 {
-    if (!held || clock_boot_us() - held->read_us > KEYRING_TRUST_US)
+    if (!held || clock_boot_us() - read_us > KEYRING_TRUST_US)
         return false;
     *opened = held->opened;
     key->id = held->id;
@@ -282,7 +288,7 @@ static bool give(struct keyring *keyring, const struct held_key *held, struct ar
 
 /* What a stored row comes to. */
 static void unwrap(struct keyring *keyring, const struct data_key_row *row, struct data_key *key,
-                   enum opened *opened)
+                   enum opened *opened, bool found)
 {
     struct wrap_place place = wrap_place_of(row);
     const struct kek *kek;
@@ -298,28 +304,30 @@ static void unwrap(struct keyring *keyring, const struct data_key_row *row, stru
         *opened = data_key_unwrap(kek->bytes, &place, row->wrapped, key->bytes) ? OPENED_WELL
                                                                                 : OPENED_DAMAGED;
     if (*opened == OPENED_WELL)
-        learn(keyring, row, key->bytes, OPENED_WELL);
+        learn(keyring, row, key->bytes, OPENED_WELL, found);
     else if (*opened == OPENED_DESTROYED)
-        learn(keyring, row, NULL, OPENED_DESTROYED);
+        learn(keyring, row, NULL, OPENED_DESTROYED, found);
     pthread_mutex_unlock(&keyring->mutex);
 }
 
 int keyring_get(struct keyring *keyring, struct rows *rows, const struct uuid *id,
                 struct arena *arena, struct data_key *key, enum opened *opened, struct err *err)
 {
+    const struct held_key *held;
     struct data_key_row *row;
     bool known;
 
     *key = (struct data_key){.id = *id};
     pthread_mutex_lock(&keyring->mutex);
-    known = give(keyring, map_get(&keyring->by_id, uuid_bytes(id)), arena, key, opened);
+    held = map_get(&keyring->by_id, uuid_bytes(id));
+    known = give(keyring, held, held ? held->read_us : 0, arena, key, opened);
     pthread_mutex_unlock(&keyring->mutex);
     if (known)
         return 0;
     *opened = OPENED_DAMAGED; /* no such key was ever stored */
     TRY(keys_load(rows, id, arena, &row, err));
     if (row)
-        unwrap(keyring, row, key, opened);
+        unwrap(keyring, row, key, opened, false);
     return 0;
 }
 
@@ -329,19 +337,21 @@ int keyring_find(struct keyring *keyring, struct rows *rows, struct str namespac
 {
     char place[PLACE_BYTES];
     size_t len = write_place(place, namespace_name, day, user_id);
+    const struct held_key *held;
     struct data_key_row *row;
     bool known;
 
     *key = (struct data_key){.namespace_name = STR_NONE};
     pthread_mutex_lock(&keyring->mutex);
-    known = give(keyring, map_get(&keyring->by_place, str_span(place, len)), arena, key, opened);
+    held = map_get(&keyring->by_place, str_span(place, len));
+    known = give(keyring, held, held ? held->found_us : 0, arena, key, opened);
     pthread_mutex_unlock(&keyring->mutex);
     if (known)
         return 0;
     *opened = OPENED_CLEAR;
     TRY(keys_find(rows, namespace_name, day, user_id, arena, &row, err));
     if (row)
-        unwrap(keyring, row, key, opened);
+        unwrap(keyring, row, key, opened, true);
     return 0;
 }
 

@@ -37,4 +37,12 @@ int sealed_admit(struct store *store, struct task *task, const struct handler_ru
 int sealed_destroy(struct store *store, struct str namespace_name, struct str user_id,
                    int64_t now_us, int64_t *destroyed, struct err *err);
 
+/* done where there never was one. */
+int seal_rotation_read(struct store *store, struct arena *arena, struct seal_rotation *state,
+                       struct err *err);
+/* One step of the one under way. Where none is, begins one, unless all content is from since_us
+ * (0 = now) or later. In a transaction, of a store under the layer. ERR_LOCKED: no current key. */
+int seal_rotation_step(struct store *store, int64_t since_us, struct arena *arena,
+                       struct seal_rotation *state, struct err *err);
+
 #endif

@@ -58,6 +58,9 @@ static inline struct sealed *sealed_of_reader(struct store_reader *reader)
     return rows_of_reader(reader)->sealed;
 }
 
+/* Keys changed in this transaction: what follows in it reads them again, all others after it. */
+void sealed_forget(struct sealed *sealed);
+
 /* ---- sealing: sealed_write.c ---- */
 
 /* The task, and whether it is encrypted; it stays known until the transaction ends. */
@@ -77,6 +80,13 @@ struct seal_at {
  * encrypted keeps its own, unless that looks like a stored form. */
 int sealed_text(struct sealed *sealed, const struct sealed_ctx *ctx, const struct seal_at *at,
                 struct str *text, struct err *err);
+/* Is it stored under the data key that a text of that task would be encrypted with now? True also
+ * where nothing can be encrypted. */
+int sealed_is_current(struct sealed *sealed, const struct sealed_ctx *ctx, struct str stored,
+                      bool *current, struct err *err);
+/* The data key of the next stored form in the text, which becomes what follows it; false: there is
+ * none. */
+bool seal_next_key(struct str *text, struct uuid *id);
 /* The same for errors, and for JSON that tells what happened: only where it quotes a text that is
  * not the engine's own. */
 int sealed_told(struct sealed *sealed, const struct sealed_ctx *ctx, const struct seal_at *at,

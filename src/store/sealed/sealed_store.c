@@ -17,6 +17,13 @@ static void wipe(struct sealed *sealed)
     sealed->forgets = false;
 }
 
+void sealed_forget(struct sealed *sealed)
+{
+    wipe(sealed);
+    keyring_forget(sealed->keyring);
+    sealed->forgets = true;
+}
+
 static int begin(struct store *store, struct err *err)
 {
     struct sealed *sealed = sealed_of(store);
@@ -184,10 +191,7 @@ int sealed_destroy(struct store *store, struct str namespace_name, struct str us
 
     ASSERT(namespace_name.data || user_id.data);
     *destroyed = 0;
-    if (sealed) {
-        wipe(sealed); /* what follows in this transaction reads the keys again */
-        keyring_forget(sealed->keyring);
-        sealed->forgets = true;
-    }
+    if (sealed)
+        sealed_forget(sealed);
     return keys_destroy(store, namespace_name, user_id, now_us, destroyed, err);
 }

@@ -209,6 +209,34 @@ int sealed_text(struct sealed *sealed, const struct sealed_ctx *ctx, const struc
     return seal_whole(sealed, ctx, at, STR_NONE, text, err);
 }
 
+bool seal_next_key(struct str *text, struct uuid *id)
+{
+    const size_t mark_len = sizeof ENVELOPE_MARK - 1, id_len = UUID_TEXT_BYTES - 1;
+    const char *at;
+
+    while ((at = memmem(text->data, text->len, ENVELOPE_MARK, mark_len))) {
+        at += mark_len;
+        *text = str_span(at, text->len - (size_t)(at - text->data));
+        if (text->len >= id_len && uuid_parse(str_span(at, id_len), id))
+            return true;
+    }
+    return false;
+}
+
+int sealed_is_current(struct sealed *sealed, const struct sealed_ctx *ctx, struct str stored,
+                      bool *current, struct err *err)
+{
+    const struct data_key *key;
+    struct uuid id;
+
+    *current = true;
+    if (!keyring_ready(sealed->keyring) || !seal_next_key(&stored, &id))
+        return 0;
+    TRY(key_of(sealed, ctx, &key, err));
+    *current = uuid_eq(&key->id, &id);
+    return 0;
+}
+
 /* Reasons and counts are no secrets. */
 static bool quotes_content(struct str json)
 {

@@ -6,16 +6,31 @@
 
 /* ---- tasks ---- */
 
-/* What is stored of the text already, while it is known and the text is the same. */
-static struct str stored_before(const struct sealed *sealed, const struct task *task,
-                                enum seal_text which, struct str text)
+/* What is shown in place of a text that could not be opened. */
+static bool is_closed(struct str text)
+{
+    return str_is(text, SEALED_TEXT) || str_is(text, SEALED_DESTROYED_TEXT) ||
+           str_is(text, SEALED_DAMAGED_TEXT);
+}
+
+/* What is stored of the text already, while it is known, the text is the same, and it is not under
+ * an older data key: copies in memory must not bring back what a rotation replaced. */
+static int stored_before(struct sealed *sealed, const struct sealed_ctx *ctx,
+                         const struct task *task, enum seal_text which, struct str text,
+                         struct str *stored, struct err *err)
 {
     const struct task_sealed *known = task->row.sealed;
+    bool current = true;
 
+    *stored = STR_NONE;
     if (!known || (task->row.sealed_in && task->row.sealed_in != sealed->number) ||
         !known->stored[which].data || !str_eq(known->clear[which], text))
-        return STR_NONE;
-    return known->stored[which];
+        return 0;
+    if (!is_closed(text))
+        TRY(sealed_is_current(sealed, ctx, known->stored[which], &current, err));
+    if (current)
+        *stored = known->stored[which];
+    return 0;
 }
 
 static int seal_task_one(struct sealed *sealed, const struct sealed_ctx *ctx, struct task *task,
@@ -29,7 +44,7 @@ static int seal_task_one(struct sealed *sealed, const struct sealed_ctx *ctx, st
     kept->clear[which] = *text;
     if (!text->data)
         return 0;
-    stored = stored_before(sealed, task, which, *text);
+    TRY(stored_before(sealed, ctx, task, which, *text, &stored, err));
     if (!stored.data) {
         at.row = seal_row_id(&task->id, space);
         stored = *text;

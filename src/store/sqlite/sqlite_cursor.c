@@ -7,6 +7,7 @@
 #include "store/sqlite/sqlite_read.h"
 
 #include "base/embedded.h"
+#include "core/queue_name.h"
 
 #include <stddef.h>
 #include <stdlib.h>
@@ -70,7 +71,7 @@ static sqlite3_stmt *prepare_list(struct sqlite_sql *sql, const struct rows_quer
 
     write_list(&text, whole, query);
     if (text.failed)
-        err_set(err, ERR_MEMORY, "out of memory for a list; try again");
+        err_no_memory(err);
     else
         stmt = sql_prepare(sql, buf_view(&text), err);
     buf_deinit(&text);
@@ -157,7 +158,8 @@ static void task(const struct rows_cursor *cursor, struct arena *arena, struct t
     sqlite_state_from_row(stmt, 0, arena, to, &lane);
     sqlite_spec_from_row(stmt, SQLITE_STATE_COLUMNS_COUNT, arena, to);
     to->spec.namespace_name = column_str(stmt, at, arena);
-    to->spec.queue = column_str(stmt, at + 1, arena);
+    to->spec.queue = queue_name_full(to->spec.namespace_name, column_str(stmt, at + 1, arena),
+                                     arena);
     to->spec.type = column_str(stmt, at + 2, arena);
 }
 

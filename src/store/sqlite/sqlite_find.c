@@ -94,8 +94,7 @@ static int merge_begin(struct sqlite_store *store, const struct ready_want *want
     *merge = (struct merge){NULL, NULL, 0};
     store->lines.claims++;
     for (uint32_t i = 0; i < want->queues_count; i++) {
-        struct line_queue *queue = lines_queue(&store->lines, want->namespace_name,
-                                               want->queues[i]);
+        struct line_queue *queue = lines_queue(&store->lines, want->queues[i]);
 
         if (!queue || queue->claim == store->lines.claims) /* named twice: a task is claimed once */
             continue;
@@ -193,9 +192,9 @@ int sqlite_ready_take(struct store *base, const struct ready_want *want, struct 
     return rc;
 }
 
-int64_t sqlite_ready_count(struct store *base, struct str namespace_name, struct str queue_name)
+int64_t sqlite_ready_count(struct store *base, struct str queue_name)
 {
-    struct line_queue *queue = lines_queue(&sqlite_of(base)->lines, namespace_name, queue_name);
+    struct line_queue *queue = lines_queue(&sqlite_of(base)->lines, queue_name);
     int64_t ready = 0;
 
     for (struct line *line = queue ? queue->lines : NULL; line; line = line->next_in_queue)
@@ -231,12 +230,12 @@ static int read_pending(struct sqlite_store *store, struct line *line, struct pe
     return rc < 0 ? rc : 0;
 }
 
-int sqlite_ready_reorder(struct store *base, struct str namespace_name, struct str queue_name,
+int sqlite_ready_reorder(struct store *base, struct str queue_name,
                          int64_t (*order)(void *ctx, int64_t priority, int64_t old_key), void *ctx,
                          struct err *err)
 {
     struct sqlite_store *store = sqlite_of(base);
-    struct line_queue *queue = lines_queue(&store->lines, namespace_name, queue_name);
+    struct line_queue *queue = lines_queue(&store->lines, queue_name);
     int rc = 0;
 
     for (struct line *line = queue ? queue->lines : NULL; line && rc == 0;

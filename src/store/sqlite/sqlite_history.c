@@ -31,6 +31,7 @@ int sqlite_events_insert(struct store *base, const struct task_event *events, ui
         bind_str(stmt, 6, event->detail);
         bind_word(stmt, 7, actor_word(event->actor));
         bind_int(stmt, 8, event->created_at_us);
+        bind_str(stmt, 9, event->principal);
         TRY(sql_run(sql, stmt, NULL, err));
     }
     return 0;
@@ -189,7 +190,7 @@ int sqlite_checkpoint_insert(struct store *base, const struct uuid *task_id,
     seqs.seqs[seqs.count++] = checkpoint->seq;
     checkpoint->valid = true;
     if (checkpoint_hash(task_id, checkpoint, checkpoint->hash) < 0)
-        return err_set(err, ERR_MEMORY, "out of memory for the checkpoint; try again");
+        return err_no_memory(err);
     bind_uuid(stmt, 1, &checkpoint->id);
     bind_uuid(stmt, 2, task_id);
     bind_int(stmt, 3, checkpoint->seq);

@@ -1,11 +1,12 @@
 #include "store/sqlite/sqlite_lines.h"
 
+#include "core/queue_name.h"
 #include "store/sqlite/sqlite_int.h"
 
 #include <stdlib.h>
 
 #define SEPARATOR '\x1f'
-#define NAME_BYTES_MAX 1024 /* three names of at most BOUND_NAME_BYTES, and an id */
+#define NAME_BYTES_MAX 1024 /* a full name of a queue, a type, and an id */
 
 static const struct line_entry entry_first = {INT64_MIN, INT64_MIN};
 static const struct line_entry entry_last = {INT64_MAX, INT64_MAX};
@@ -15,28 +16,19 @@ static bool entry_before(struct line_entry a, struct line_entry b)
     return a.order_key != b.order_key ? a.order_key < b.order_key : a.task_key < b.task_key;
 }
 
-static size_t join_names(char *out, struct str a, struct str b, struct str c)
+static size_t join_names(char *out, struct str queue, struct str type)
 {
-    size_t len = 0;
-
-    ASSERT(a.data && b.data && a.len + b.len + c.len + 2 < NAME_BYTES_MAX);
-    memcpy(out, a.data, a.len);
-    len = a.len;
-    out[len++] = SEPARATOR;
-    memcpy(out + len, b.data, b.len);
-    len += b.len;
-    if (c.data) {
-        out[len++] = SEPARATOR;
-        memcpy(out + len, c.data, c.len);
-        len += c.len;
-    }
-    return len;
+    ASSERT(queue.data && type.data && queue.len + type.len + 1 < NAME_BYTES_MAX);
+    memcpy(out, queue.data, queue.len);
+    out[queue.len] = SEPARATOR;
+    memcpy(out + queue.len + 1, type.data, type.len);
+    return queue.len + 1 + type.len;
 }
 
 /* A lane without a category has the shorter name: most claims and enqueues look for these. */
 static struct str lane_name(char *out, const struct task_spec *spec)
 {
-    size_t len = join_names(out, spec->namespace_name, spec->queue, spec->type);
+    size_t len = join_names(out, spec->queue, spec->type);
 
     if (uuid_is_nil(&spec->category_id))
         return str_span(out, len);
@@ -73,7 +65,6 @@ static struct line *line_new(int64_t lane, const struct task_spec *spec)
 {
     char space[NAME_BYTES_MAX];
     struct str name = lane_name(space, spec);
-    size_t queue_at = spec->namespace_name.len + 1;
     struct line *line = calloc(1, sizeof *line + name.len + 1);
     char *text;
 
@@ -83,9 +74,9 @@ static struct line *line_new(int64_t lane, const struct task_spec *spec)
     memcpy(text, name.data, name.len);
     line->lane = lane;
     line->name = str_span(text, name.len);
-    line->namespace_name = str_span(text, spec->namespace_name.len);
-    line->queue = str_span(text + queue_at, spec->queue.len);
-    line->type = str_span(text + queue_at + spec->queue.len + 1, spec->type.len);
+    line->queue = str_span(text, spec->queue.len);
+    line->namespace_name = queue_name_namespace(line->queue);
+    line->type = str_span(text + spec->queue.len + 1, spec->type.len);
     line->category_id = spec->category_id;
     line->boundary = entry_first;
     return line;
@@ -93,16 +84,15 @@ static struct line *line_new(int64_t lane, const struct task_spec *spec)
 
 static struct line_queue *queue_of(struct lines *lines, struct line *line)
 {
-    struct str name = str_span(line->name.data, line->namespace_name.len + 1 + line->queue.len);
-    struct line_queue *queue = map_get(&lines->queues, name);
+    struct line_queue *queue = map_get(&lines->queues, line->queue);
 
     if (queue)
         return queue;
     queue = calloc(1, sizeof *queue);
     if (!queue)
         return NULL;
-    queue->name = name; /* the first line of a queue lives as long as the queue */
-    if (map_put(&lines->queues, name, queue) < 0) {
+    queue->name = line->queue; /* the first line of a queue lives as long as the queue */
+    if (map_put(&lines->queues, queue->name, queue) < 0) {
         free(queue);
         return NULL;
     }
@@ -153,6 +143,7 @@ static int load_counts(struct sqlite_store *store, struct err *err)
 
 int lines_load(struct sqlite_store *store, struct err *err)
 {
+    ARENA_AUTO struct arena arena = ARENA_INIT(0);
     sqlite3_stmt *stmt;
     int rc;
 
@@ -162,11 +153,11 @@ int lines_load(struct sqlite_store *store, struct err *err)
         return -(int)err->code;
     while ((rc = sql_step(&store->sql, stmt, err)) > 0) {
         struct task_spec spec = {
-            .namespace_name = str_of((const char *)sqlite3_column_text(stmt, 1)),
-            .queue = str_of((const char *)sqlite3_column_text(stmt, 2)),
+            .queue = queue_name_full(str_of((const char *)sqlite3_column_text(stmt, 1)),
+                                     str_of((const char *)sqlite3_column_text(stmt, 2)), &arena),
             .type = str_of((const char *)sqlite3_column_text(stmt, 3)),
             .category_id = column_uuid(stmt, 4)};
-        struct line *line = line_new(sqlite3_column_int64(stmt, 0), &spec);
+        struct line *line = spec.queue.data ? line_new(sqlite3_column_int64(stmt, 0), &spec) : NULL;
 
         if (!line || add_line(&store->lines, line) < 0) {
             sqlite3_reset(stmt);
@@ -183,12 +174,9 @@ struct line *lines_by_lane(struct lines *lines, int64_t lane)
     return lane >= 0 && lane < lines->lanes_cap ? lines->by_lane[lane] : NULL;
 }
 
-struct line_queue *lines_queue(struct lines *lines, struct str namespace_name, struct str queue)
+struct line_queue *lines_queue(struct lines *lines, struct str queue)
 {
-    char name[NAME_BYTES_MAX];
-    size_t len = join_names(name, namespace_name, queue, STR_NONE);
-
-    return map_get(&lines->queues, str_span(name, len));
+    return map_get(&lines->queues, queue);
 }
 
 struct line *lines_get(struct sqlite_store *store, const struct task_spec *spec, struct err *err)
@@ -202,8 +190,8 @@ struct line *lines_get(struct sqlite_store *store, const struct task_spec *spec,
     stmt = sql_get(&store->sql, SQL_lane_insert, err);
     if (!stmt)
         return NULL;
-    bind_str(stmt, 1, spec->namespace_name);
-    bind_str(stmt, 2, spec->queue);
+    bind_str(stmt, 1, queue_name_namespace(spec->queue));
+    bind_str(stmt, 2, queue_name_plain(spec->queue));
     bind_str(stmt, 3, spec->type);
     sqlite3_bind_blob(stmt, 4, spec->category_id.bytes, sizeof spec->category_id.bytes,
                       SQLITE_STATIC); /* all zeros where there is none */

@@ -29,8 +29,8 @@ struct line {
     struct str queue;
     struct str type;
     struct uuid category_id;   /* nil = none */
-    struct str name;           /* namespace \x1f queue \x1f type, and \x1f category where there is
-                                * one: the key in the map */
+    struct str name;           /* queue \x1f type, and \x1f category where there is one: the key in
+                                * the map */
     struct line *next_in_queue;
     int64_t counts[STATUS_COUNT];
     int64_t deltas[STATUS_COUNT]; /* of this transaction, not yet written */
@@ -44,7 +44,7 @@ struct line {
 };
 
 struct line_queue {
-    struct str name; /* namespace \x1f queue */
+    struct str name; /* the full one */
     struct line *lines;
     struct line_queue *next;
     uint64_t claim; /* the last claim that looked at it */
@@ -71,7 +71,7 @@ void lines_deinit(struct lines *lines);
 /* The line of what a task asks for, made (also as a row) on first use. NULL on failure. */
 struct line *lines_get(struct sqlite_store *store, const struct task_spec *spec, struct err *err);
 struct line *lines_by_lane(struct lines *lines, int64_t lane);
-struct line_queue *lines_queue(struct lines *lines, struct str namespace_name, struct str queue);
+struct line_queue *lines_queue(struct lines *lines, struct str queue);
 
 /* Updates windows and counts after a task was inserted, saved or deleted (status NONE). */
 int lines_note(struct sqlite_store *store, struct line *line, const struct task *task,

@@ -53,7 +53,7 @@ static int empty_next(struct sqlite_sql *sql, const char *level, const struct lo
     rc = logchain_content(column_view(stmt, 1), column_view(stmt, 2), hash);
     sqlite3_reset(stmt);
     if (rc < 0)
-        return err_set(err, ERR_MEMORY, "out of memory for the logs; try again");
+        return err_no_memory(err);
     hash_hex(hash, sizeof hash, hex);
     stmt = sql_get(sql, SQL_log_empty, err);
     if (!stmt)
@@ -108,7 +108,7 @@ int sqlite_log_runs_find(struct store *base, const struct log_range *ranges, uin
         sqlite3_reset(stmt);
         TRY(sqlite_log_last(sql, &ranges[i].execution_id, arena, &runs[i].last, err));
     }
-    return arena->failed ? err_set(err, ERR_MEMORY, "out of memory for the logs; try again") : 0;
+    return arena->failed ? err_no_memory(err) : 0;
 }
 
 /* Those of one task are added to what was found. */
@@ -128,7 +128,7 @@ static int add_lasts(struct sqlite_sql *sql, const struct task *task, uint32_t a
         if (sqlite_log_last(sql, &id, arena, &last, err) < 0)
             rc = -(int)err->code;
         else if (last.seq > 0 && !lasts_add(found, arena, &last, at))
-            rc = err_set(err, ERR_MEMORY, "out of memory for the logs; try again");
+            rc = err_no_memory(err);
         if (rc < 0)
             break;
     }
@@ -206,7 +206,7 @@ int sqlite_emptied_find(struct store *base, struct arena *arena, struct log_part
         if (severity_parse(column_view(stmt, 1), &level) &&
             log_blanks_add(&found, &id, sqlite3_column_int64(stmt, 2), level,
                            sqlite3_column_int64(stmt, 3), 0) < 0) {
-            rc = err_set(err, ERR_MEMORY, "out of memory for the logs; try again");
+            rc = err_no_memory(err);
             break;
         }
     }

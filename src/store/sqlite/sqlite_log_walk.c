@@ -22,7 +22,7 @@ static int walk_records(struct sqlite_sql *sql, const struct log_walk *walk, str
         arena_reset(&arena);
         sqlite_anchor_from_row(stmt, &arena, &row);
         if (arena.failed) {
-            rc = err_set(err, ERR_MEMORY, "out of memory for the logs; try again");
+            rc = err_no_memory(err);
             break;
         }
         walk->record(walk->ctx, &row);
@@ -98,7 +98,7 @@ static int give_lines(struct sqlite_sql *sql, sqlite3_stmt *stmt, const struct l
         line.task_id = owner.task_id;
         line.bound = owner.bound;
         memcpy(line.about, owner.about, sizeof line.about);
-        severity_parse(column_view(stmt, 2), &line.level);
+        log_line_level(&line, column_view(stmt, 2));
         walk->line(walk->ctx, &line, column_view(stmt, 6));
         ++*count;
     }

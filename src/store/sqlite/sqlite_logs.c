@@ -5,11 +5,6 @@
 #include "store/log_store.h"
 #include "store/sqlite/sqlite_int.h"
 
-static int no_memory(struct err *err)
-{
-    return err_set(err, ERR_MEMORY, "out of memory for the logs; try again");
-}
-
 /* ---- lines ---- */
 
 /* Nine columns from `from` on; texts are only good until the next step. */
@@ -71,7 +66,7 @@ int sqlite_log_last(struct sqlite_sql *sql, const struct uuid *id, struct arena 
 
     if (stmt)
         sqlite3_reset(stmt);
-    return rc < 0 ? rc : arena->failed ? no_memory(err) : 0;
+    return rc < 0 ? rc : arena->failed ? err_no_memory(err) : 0;
 }
 
 /* *noted: whether what comes may be noted for a record. */
@@ -80,15 +75,16 @@ static int load_head(struct sqlite_store *store, const struct log_entry *entry,
 {
     struct log_last last;
     sqlite3_stmt *stmt;
+    int rc;
 
     *head = (struct log_head){.execution_id = entry->execution_id};
     TRY(last_find(&store->sql, &entry->execution_id, NULL, &last, &stmt, err));
-    *noted = log_may_follow(&store->base, &last, &entry->task_id);
-    if (!stmt)
-        return 0;
-    logchain_resume(head, &entry->execution_id, last.seq, last.chain_hash);
-    sqlite3_reset(stmt);
-    return 0;
+    rc = log_may_follow(&store->base, &last, &entry->task_id, noted);
+    if (stmt) {
+        logchain_resume(head, &entry->execution_id, last.seq, last.chain_hash);
+        sqlite3_reset(stmt);
+    }
+    return rc < 0 ? err_no_memory(err) : 0;
 }
 
 static int put_note(struct sqlite_store *store, struct log_note *note, struct err *err)
@@ -98,7 +94,7 @@ static int put_note(struct sqlite_store *store, struct log_note *note, struct er
     sqlite3_stmt *stmt;
 
     if (log_note_seal(&store->base, note) < 0)
-        return no_memory(err);
+        return err_no_memory(err);
     stmt = sql_get(&store->sql, SQL_head_note, err);
     if (!stmt)
         return -(int)err->code;
@@ -127,7 +123,7 @@ static int note_head(struct sqlite_store *store, const struct log_head *head,
                             .logged_at_us = entry->logged_at_us};
 
     if (log_written_add(&store->base, head) < 0)
-        return no_memory(err);
+        return err_no_memory(err);
     return put_note(store, &note, err);
 }
 
@@ -140,7 +136,7 @@ static int insert_line(struct sqlite_sql *sql, const struct log_line *line, stru
     if (!stmt)
         return -(int)err->code;
     if (logchain_step(head, line) < 0)
-        return no_memory(err);
+        return err_no_memory(err);
     hash_hex(head->hash, sizeof head->hash, hex);
     bind_uuid(stmt, 1, &line->id);
     bind_uuid(stmt, 2, &line->execution_id);
@@ -237,7 +233,7 @@ int sqlite_logs_delete(struct sqlite_store *store, sqlite3_stmt *stmt, int64_t *
                          str_of((const char *)sqlite3_column_text(stmt, 2)), 1,
                          sqlite3_column_int64(stmt, 3)) < 0) {
             sqlite3_reset(stmt);
-            return no_memory(err);
+            return err_no_memory(err);
         }
     }
     for (; rc == 0 && cuts && at < cuts->count; at++)
@@ -282,7 +278,7 @@ static int heads_take(struct store *base, uint32_t limit, struct arena *arena,
     if (!stmt)
         return -(int)err->code;
     if (!*notes || !*parts)
-        return no_memory(err);
+        return err_no_memory(err);
     bind_int(stmt, 1, limit);
     while ((rc = sql_step(sql, stmt, err)) > 0)
         take_row(base, stmt, arena, *notes, *parts, count);
@@ -290,7 +286,7 @@ static int heads_take(struct store *base, uint32_t limit, struct arena *arena,
     for (uint32_t i = 0; rc >= 0 && i < *count; i++)
         rc = forget_head(sql, SQL_heads_taken, &(*notes)[i].part.head, err);
     if (rc >= 0 && arena->failed)
-        return no_memory(err);
+        return err_no_memory(err);
     return rc < 0 ? rc : 0;
 }
 
@@ -366,7 +362,7 @@ static int anchor_last(struct store *base, struct arena *arena, struct anchor_ro
         return rc;
     sqlite_anchor_from_row(stmt, arena, row);
     sqlite3_reset(stmt);
-    return arena->failed ? no_memory(err) : 0;
+    return arena->failed ? err_no_memory(err) : 0;
 }
 
 static int anchor_insert(struct store *base, const struct anchor_row *row, struct err *err)
@@ -397,14 +393,14 @@ static int anchors_read(struct store *base, int64_t after_serial, uint32_t limit
     if (!stmt)
         return -(int)err->code;
     if (!*rows)
-        return no_memory(err);
+        return err_no_memory(err);
     bind_int(stmt, 1, after_serial);
     bind_int(stmt, 2, limit);
     while (*count < limit && (rc = sql_step(sql, stmt, err)) > 0)
         sqlite_anchor_from_row(stmt, arena, &(*rows)[(*count)++]);
     sqlite3_reset(stmt);
     if (rc >= 0 && arena->failed)
-        return no_memory(err);
+        return err_no_memory(err);
     return rc < 0 ? rc : 0;
 }
 

@@ -389,7 +389,7 @@ static int64_t sqlite_execution_key_next(struct store *base, int64_t above)
 }
 
 static const struct catalog_verbs catalog_verbs = {
-    ROWS_CATALOG_VERBS,
+    ROWS_CATALOG_VERBS
     .read_execution_logs = sqlite_read_execution_logs,
 };
 
@@ -542,6 +542,7 @@ int sqlite_store_open(struct store **out, struct str path, const struct store_op
         return err_set(err, ERR_MEMORY, "out of memory while opening the store");
     }
     store->base.verbs = &verbs;
+    store->base.namespaces = &rows_namespace_verbs;
     store->rows.driver = &sqlite_rows_driver;
     store->base.rows = &store->rows;
     store->base.kind = "sqlite";

@@ -23,7 +23,7 @@ sqlite3_stmt *query_prepare(struct query *query, struct sqlite_sql *sql, struct 
     sqlite3_stmt *stmt;
 
     if (query->text.failed) {
-        err_set(err, ERR_MEMORY, "out of memory for a list; try again");
+        err_no_memory(err);
         return NULL;
     }
     stmt = sql_prepare(sql, buf_view(&query->text), err);

@@ -6,6 +6,7 @@
 #include "store/sqlite/sqlite_cursor.h"
 
 #include "base/clock.h"
+#include "core/queue_name.h"
 #include "core/bounds.h"
 
 #define LOGS_BETWEEN_LOOKS 64 /* between looks at the clock, in a search of log lines */
@@ -27,7 +28,7 @@ struct store_reader *sqlite_reader_open(struct store *base, struct err *err)
     bool failed = true;
 
     if (!reader) {
-        err_set(err, ERR_MEMORY, "out of memory for a reader; try again");
+        err_no_memory(err);
         return NULL;
     }
     reader->base.rows = (struct rows){.driver = &sqlite_rows_driver, .reads = true};
@@ -69,7 +70,7 @@ void reader_begin(struct store_reader *reader)
 int reader_whole(const struct arena *arena, int rc, struct err *err)
 {
     if (rc == 0 && arena->failed)
-        return err_set(err, ERR_MEMORY, "out of memory for the answer; try again");
+        return err_no_memory(err);
     return rc;
 }
 
@@ -94,7 +95,7 @@ int reader_row_fits(sqlite3_stmt *stmt, const struct arena *arena, struct err *e
 static int no_memory(sqlite3_stmt *stmt, struct err *err)
 {
     sqlite3_reset(stmt);
-    return err_set(err, ERR_MEMORY, "out of memory for the answer; try again");
+    return err_no_memory(err);
 }
 
 static int too_large(sqlite3_stmt *stmt, struct err *err)
@@ -123,7 +124,8 @@ static void task_from_row(sqlite3_stmt *stmt, struct arena *arena, struct task *
     sqlite_state_from_row(stmt, 0, arena, task, &lane);
     sqlite_spec_from_row(stmt, SQLITE_STATE_COLUMNS_COUNT, arena, task);
     task->spec.namespace_name = column_str(stmt, at, arena);
-    task->spec.queue = column_str(stmt, at + 1, arena);
+    task->spec.queue = queue_name_full(task->spec.namespace_name, column_str(stmt, at + 1, arena),
+                                       arena);
     task->spec.type = column_str(stmt, at + 2, arena);
     task->data = column_str(stmt, at + 3, arena);
     task->has_data = true;
@@ -161,7 +163,7 @@ int sqlite_read_task(struct store_reader *reader, const struct uuid *id, struct 
 
     *task = NULL;
     if (!one)
-        return err_set(err, ERR_MEMORY, "out of memory for a task; try again");
+        return err_no_memory(err);
     reader_begin(reader);
     rc = reader_task_by_key(reader, sqlite_key_of(id), arena, one, &found, err);
     if (rc == 0 && found && uuid_eq(&one->id, id))

@@ -372,7 +372,7 @@ static int fetch(struct list *list, struct arena *arena, struct task **tasks, ui
         if (!*tasks)
             *tasks = arena_alloc_array(arena, list->limit, sizeof **tasks);
         if (!*tasks) {
-            rc = err_set(err, ERR_MEMORY, "out of memory for a list; try again");
+            rc = err_no_memory(err);
             break;
         }
         rc = reader_task_by_key(list->reader, sqlite3_column_int64(stmt, 0), arena,

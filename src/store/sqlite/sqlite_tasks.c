@@ -6,7 +6,7 @@
 #include "base/json.h"
 #include "core/bounds.h"
 #include "store/log_store.h"
-#include "store/rows/rows_waiting.h"
+#include "store/rows/rows_verbs.h"
 
 
 static bool has_data(const struct task *task)

@@ -18,8 +18,8 @@ int sqlite_task_by_key(struct sqlite_store *, int64_t, unsigned, struct arena *,
 /* sqlite_find.c */
 int sqlite_ready_take(struct store *, const struct ready_want *, struct arena *, struct task **,
                       uint32_t *, struct err *);
-int64_t sqlite_ready_count(struct store *, struct str, struct str);
-int sqlite_ready_reorder(struct store *, struct str, struct str,
+int64_t sqlite_ready_count(struct store *, struct str);
+int sqlite_ready_reorder(struct store *, struct str,
                          int64_t (*)(void *, int64_t, int64_t), void *, struct err *);
 int sqlite_held_find(struct store *, struct str, int64_t, uint32_t, struct arena *, struct task **,
                      uint32_t *, struct err *);

@@ -2,6 +2,7 @@
 
 #include "base/gate.h"
 #include "base/thread.h"
+#include "core/queue_name.h"
 #include "core/render.h"
 
 #include <pthread.h>
@@ -12,6 +13,7 @@
 struct source_local {
     struct source base;
     struct engine *engine;
+    const struct caller *caller;
     pthread_mutex_t mutex; /* all below */
     char *id;
     struct claim_request *waiting;
@@ -36,7 +38,8 @@ static int local_register(struct source *source, const struct source_worker *wor
                           struct err *err)
 {
     struct source_local *local = local_of(source);
-    struct register_request request = {.base = {.kind = REQUEST_REGISTER, .arena = arena},
+    struct register_request request = {.base = {.kind = REQUEST_REGISTER, .arena = arena,
+                                       .caller = local->caller},
                                        .worker = {.id = worker->id,
                                                   .hostname = worker->hostname,
                                                   .version = worker->version,
@@ -82,7 +85,7 @@ static int fill_work(const struct claim_request *request, const struct claimed *
                           .timeout_ms = task->spec.timeout_ms,
                           .retry_delay_ms = task->spec.retry.delay_ms,
                           .type = task->spec.type,
-                          .queue = task->spec.queue,
+                          .queue = queue_name_plain(task->spec.queue),
                           .payload = task->spec.payload.data ? task->spec.payload : STR("null"),
                           .data = data.data ? data : STR("null"),
                           .metadata = task->about.metadata.data ? task->about.metadata : STR("{}"),
@@ -149,7 +152,7 @@ static int local_claim(struct source *source, const struct source_want *want,
                        struct arena *arena, struct work **works, uint32_t *count, struct err *err)
 {
     struct source_local *local = local_of(source);
-    struct local_claim claim = {.request = {.base = {.kind = REQUEST_CLAIM,
+    struct local_claim claim = {.request = {.base = {.caller = local->caller, .kind = REQUEST_CLAIM,
                                                      .arena = arena,
                                                      .done = claim_done},
                                             .worker_id = current_id(local, arena),
@@ -217,7 +220,8 @@ static int local_report(struct source *source, const struct report *reports, uin
     struct source_local *local = local_of(source);
     ARENA_AUTO struct arena arena = ARENA_INIT(0);
     struct report *copies = arena_copy(&arena, reports, count * sizeof *reports);
-    struct report_request request = {.base = {.kind = REQUEST_REPORT, .arena = &arena},
+    struct report_request request = {.base = {.kind = REQUEST_REPORT, .arena = &arena,
+                                       .caller = local->caller},
                                      .worker_id = current_id(local, &arena),
                                      .reports = copies,
                                      .count = count,
@@ -256,7 +260,8 @@ static int local_heartbeat(struct source *source, const struct held *held, uint3
     struct source_local *local = local_of(source);
     struct uuid *ids = TRY_MEMORY(arena_alloc_array(arena, count, sizeof *ids));
     int64_t *tokens = TRY_MEMORY(arena_alloc_array(arena, count, sizeof *tokens));
-    struct heartbeat_request request = {.base = {.kind = REQUEST_HEARTBEAT, .arena = arena},
+    struct heartbeat_request request = {.base = {.kind = REQUEST_HEARTBEAT, .arena = arena,
+                                       .caller = local->caller},
                                         .worker_id = current_id(local, arena),
                                         .task_ids = ids,
                                         .lease_tokens = tokens,
@@ -282,7 +287,8 @@ static int local_leave(struct source *source, struct err *err)
 {
     struct source_local *local = local_of(source);
     ARENA_AUTO struct arena arena = ARENA_INIT(0);
-    struct leave_request request = {.base = {.kind = REQUEST_LEAVE, .arena = &arena},
+    struct leave_request request = {.base = {.kind = REQUEST_LEAVE, .arena = &arena,
+                                       .caller = local->caller},
                                     .worker_id = current_id(local, &arena)};
     int rc = engine_call(local->engine, &request.base);
 
@@ -328,7 +334,7 @@ static const struct source_verbs verbs = {.register_worker = local_register,
                                           .hasten = local_hasten,
                                           .free = local_free};
 
-struct source *source_local_new(struct engine *engine)
+struct source *source_local_new(struct engine *engine, const struct caller *caller)
 {
     struct source_local *local = calloc(1, sizeof *local);
 
@@ -336,6 +342,7 @@ struct source *source_local_new(struct engine *engine)
         return NULL;
     local->base.verbs = &verbs;
     local->engine = engine;
+    local->caller = caller;
     pthread_mutex_init(&local->mutex, NULL);
     return &local->base;
 }

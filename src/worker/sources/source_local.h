@@ -5,7 +5,8 @@
 #include "engine/engine.h"
 #include "worker/sources/source.h"
 
-/* The queue must outlive the source. NULL without memory. */
-struct source *source_local_new(struct engine *engine);
+/* The engine and the caller must outlive the source; caller NULL = the program itself, in the
+ * namespace `default`. NULL without memory. */
+struct source *source_local_new(struct engine *engine, const struct caller *caller);
 
 #endif

@@ -3,9 +3,11 @@
 #include "worker/sources/source_remote.h"
 
 #include <pthread.h>
+#include <stdlib.h>
 #include <unistd.h>
 
 #include "base/thread.h"
+#include "core/queue_name.h"
 #include "core/task/task.h"
 #include "core/task/worker_id.h"
 #include "net/http_client.h"
@@ -241,7 +243,7 @@ static const struct source_verbs remote_verbs = {
     .free = remote_free,
 };
 
-struct source *source_remote_open(struct str url, struct str token,
+struct source *source_remote_open(struct str url, struct str token, struct str namespace_name,
                                   const struct http_client_tls *tls, struct err *err)
 {
     struct source_remote *remote = err_calloc(sizeof *remote, err);
@@ -249,6 +251,10 @@ struct source *source_remote_open(struct str url, struct str token,
 
     if (!remote)
         return NULL;
+    if (namespace_name.len && namespace_check_name(namespace_name, err) < 0) {
+        free(remote);
+        return NULL;
+    }
     remote->base.verbs = &remote_verbs;
     remote->queues = BUF_INIT(1024 * 1024);
     remote->types = BUF_INIT(1024 * 1024);
@@ -262,7 +268,9 @@ struct source *source_remote_open(struct str url, struct str token,
         line->path = BUF_INIT(PATH_BYTES_MAX);
         line->client = ok ? http_client_new(url, token, err) : NULL;
         ok = ok && line->client &&
-             (!tls || http_client_set_tls(line->client, tls, err) == 0);
+             (!tls || http_client_set_tls(line->client, tls, err) == 0) &&
+             (!namespace_name.len || http_client_add_header(line->client, STR("Perdura-Namespace"),
+                                                            namespace_name, err) == 0);
     }
     if (ok)
         return &remote->base;

@@ -7,8 +7,8 @@
 #include "worker/sources/source.h"
 
 /* NULL with err when the address, the token or a file of TLS is no good; nothing is sent yet. tls
- * may be NULL. */
-struct source *source_remote_open(struct str url, struct str token,
+ * may be NULL; namespace_name absent = that of the token. */
+struct source *source_remote_open(struct str url, struct str token, struct str namespace_name,
                                   const struct http_client_tls *tls, struct err *err);
 
 #endif

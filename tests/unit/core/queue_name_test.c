@@ -14,7 +14,7 @@ static void namespaces_are_short_plain_names(void **state)
     } rows[] = {
         {"default", true}, {"a", true}, {"9", true}, {"team-a.prod_2", true}, {"Team", true},
         {"", false}, {"-a", false}, {".a", false}, {"_a", false}, {"a b", false}, {"a/b", false},
-        {"a\x1f" "b", false}, {"*", false}, {"ä", false}, {"a\n", false},
+        {"a\x1e" "b", false}, {"*", false}, {"ä", false}, {"a\n", false},
         {"012345678901234567890123456789012345678901234567890123456789012", true},
         {"0123456789012345678901234567890123456789012345678901234567890123", false},
     };
@@ -36,7 +36,7 @@ static void full_names_keep_namespaces_apart(void **state)
 
     (void)state;
     assert_true(str_is(plain, "media"));
-    assert_true(str_is(full, "team-a\x1fmedia"));
+    assert_true(str_is(full, "team-a\x1emedia"));
     assert_true(str_is(queue_name_plain(plain), "media"));
     assert_true(str_is(queue_name_plain(full), "media"));
     assert_true(str_is(queue_name_namespace(plain), "default"));

@@ -80,7 +80,8 @@ static void assert_member(struct str object, const char *key, const char *want)
 static void task_shows_every_column_of_the_data_model(void **state)
 {
     static const char *const columns[] = {
-        "id", "external_id", "type", "name", "queue", "payload", "data", "metadata", "tags", "note",
+        "id", "external_id", "type", "name", "queue", "payload", "encrypt", "encrypt_fields", "data",
+        "metadata", "tags", "note",
         "user_id", "context_key", "correlation_id", "traceparent", "tracestate", "job_id", "schedule_id", "recurring_job_id",
         "category_id", "workflow_id", "parent_id", "created_by_principal", "status", "previous_status", "state",
         "progress", "version", "created_at", "updated_at", "priority", "scheduled_at", "run_at",
@@ -304,7 +305,8 @@ static void events_and_executions_show_their_columns(void **state)
     static const struct uuid id = {{9}};
     struct task_event event = {.id = {{1}}, .seq = 3, .status = STATUS_PENDING,
                                .state = STR("Queued"), .detail = STR("{\"n\":1.0}"),
-                               .actor = ACTOR_API, .created_at_us = NOW};
+                               .actor = ACTOR_API, .principal = STR("root"),
+                               .created_at_us = NOW};
     struct execution execution = {.id = {{2}}, .task_id = id, .status = EXECUTION_RUNNING,
                                   .attempt_number = 1, .lease_token = 5, .worker_id = STR("w"),
                                   .created_at_us = NOW};
@@ -315,7 +317,8 @@ static void events_and_executions_show_their_columns(void **state)
     assert_rendered(&out, "{\"id\":\"01000000-0000-0000-0000-000000000000\","
                           "\"task_id\":\"09000000-0000-0000-0000-000000000000\",\"seq\":3,"
                           "\"status\":\"pending\",\"state\":\"Queued\",\"detail\":{\"n\":1.0},"
-                          "\"actor\":\"API\",\"correlation_id\":\"order-7\","
+                          "\"actor\":\"API\",\"principal\":\"root\","
+                          "\"correlation_id\":\"order-7\","
                           "\"created_at\":" NOW_TEXT "}");
     render_execution(&out, &execution, false);
     assert_rendered(&out, "{\"id\":\"02000000-0000-0000-0000-000000000000\","

@@ -53,7 +53,8 @@ ON CONFLICT (id) DO UPDATE SET name = excluded.name, description = excluded.desc
     payload = excluded.payload, priority = excluded.priority, max_retries = excluded.max_retries,
     timeout_seconds = excluded.timeout_seconds, max_concurrent = excluded.max_concurrent,
     callback_url = excluded.callback_url, is_active = excluded.is_active,
-    created_by = excluded.created_by, updated_at = excluded.updated_at,
+    created_by = excluded.created_by, created_by_principal = excluded.created_by_principal,
+    updated_at = excluded.updated_at,
     deleted_at = excluded.deleted_at;
 
 -- name: job_ended
@@ -103,7 +104,8 @@ ON CONFLICT (id) DO UPDATE SET job_id = excluded.job_id, schedule_type = exclude
     misfire_cap = excluded.misfire_cap, overlap = excluded.overlap, dst = excluded.dst,
     jitter_ms = excluded.jitter_ms, callback_url = excluded.callback_url,
     next_fire_at = excluded.next_fire_at, last_fire_at = excluded.last_fire_at,
-    error = excluded.error, updated_at = excluded.updated_at;
+    error = excluded.error, created_by_principal = excluded.created_by_principal,
+    updated_at = excluded.updated_at;
 
 -- name: schedule_delete
 DELETE FROM schedules WHERE id = $1;
@@ -144,7 +146,8 @@ VALUES (@recurring.values@)
 ON CONFLICT (id) DO UPDATE SET name = excluded.name, pattern_type = excluded.pattern_type,
     pattern_config = excluded.pattern_config, template_job_id = excluded.template_job_id,
     last_generated = excluded.last_generated, next_generation = excluded.next_generation,
-    is_active = excluded.is_active, error = excluded.error, updated_at = excluded.updated_at;
+    is_active = excluded.is_active, error = excluded.error,
+    created_by_principal = excluded.created_by_principal, updated_at = excluded.updated_at;
 
 -- name: recurring_delete
 DELETE FROM recurring_jobs WHERE id = $1;

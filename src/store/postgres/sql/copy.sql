@@ -22,7 +22,7 @@ SELECT lane, order_key, task FROM task_states WHERE status = 'pending' AND parke
 
 -- name: copy_parked
 INSERT INTO parked_rows (parked, order_key, task)
-SELECT l.queue || chr(31) || coalesce(p.limit_key, ''), s.order_key, s.task
+SELECT perdura_queue_name(l.namespace, l.queue) || chr(31) || coalesce(p.limit_key, ''), s.order_key, s.task
 FROM task_states s JOIN task_specs p ON p.task = s.task JOIN lanes l ON l.lane = s.lane
 WHERE s.status = 'pending' AND s.parked;
 
@@ -50,7 +50,7 @@ SELECT lane, 'held', count(*) FROM task_states WHERE held GROUP BY lane;
 
 -- name: copy_key_counts
 INSERT INTO key_counts (name, held)
-SELECT l.queue || chr(31) || p.limit_key, count(*)
+SELECT perdura_queue_name(l.namespace, l.queue) || chr(31) || p.limit_key, count(*)
 FROM task_states s JOIN task_specs p ON p.task = s.task JOIN lanes l ON l.lane = s.lane
 WHERE s.held AND p.limit_key IS NOT NULL GROUP BY 1;
 

@@ -40,6 +40,26 @@ FROM (
     FROM pg_proc p WHERE p.pronamespace = to_regnamespace(quote_ident(current_schema()))
         AND p.proname LIKE 'perdura\_%') rights;
 
+-- The role for SQL from outside ($1): it must not get around its policies, and must have them.
+-- name: doctor_sql_role
+SELECT unfit IS NULL AND members IS NULL AND lacks IS NULL, CASE
+    WHEN $1::text = '' THEN 'none is named'
+    WHEN NOT EXISTS (SELECT FROM pg_roles WHERE rolname = $1::text)
+        THEN 'the role ' || $1::text || ' is not there; with it, others could read their rows with SQL'
+    ELSE 'the role ' || $1::text || coalesce(' ' || unfit, '')
+        || coalesce(': its members get around its policies: ' || members, '')
+        || coalesce(' lacks: ' || lacks, '')
+        || CASE WHEN unfit IS NULL AND members IS NULL AND lacks IS NULL THEN ' sees its own rows only'
+            ELSE '' END END
+FROM (SELECT perdura_share_unfit($1::text) AS unfit,
+    (SELECT string_agg(m.rolname || ' ' || perdura_share_unfit(m.rolname), ', ' ORDER BY m.rolname)
+        FROM pg_roles m JOIN pg_roles r ON r.rolname = $1::text
+        WHERE m.oid <> r.oid AND pg_has_role(m.oid, r.oid, 'MEMBER')
+            AND m.oid <> (SELECT relowner FROM pg_class WHERE oid = to_regclass('task_specs'))
+            AND NOT m.rolsuper AND perdura_share_unfit(m.rolname) IS NOT NULL) AS members,
+    (SELECT string_agg(l.lacks, ', ') FROM (SELECT lacks FROM perdura_share_lacks($1::text,
+        current_setting('server_version_num')::integer < 150000) LIMIT 5) l) AS lacks) found;
+
 -- name: doctor_connections
 SELECT used + 10 < most, used || ' of ' || most || ' connections are in use'
 FROM (SELECT (SELECT count(*) FROM pg_stat_activity)::integer AS used,

@@ -1,9 +1,9 @@
 -- What a task leaves behind: events, executions, result, checkpoints, logs; and their pruning.
 
 -- name: events_insert
-INSERT INTO task_event_rows (task, seq, id, status, state, detail, actor, created_at)
+INSERT INTO task_event_rows (task, seq, id, status, state, detail, actor, created_at, principal)
 SELECT * FROM unnest($1::bigint[], $2::bigint[], $3::uuid[], $4::text[], $5::text[], $6::text[],
-    $7::text[], $8::timestamptz[]);
+    $7::text[], $8::timestamptz[], $9::text[]);
 
 -- name: executions_save
 UPDATE execution_rows e SET

@@ -30,8 +30,8 @@ WHERE removed_hash IS NOT NULL GROUP BY execution_id, log_level ORDER BY executi
 -- name: logs_any
 SELECT EXISTS (SELECT FROM execution_logs);
 
--- As with checkpoints, somebody else may have given the same numbers. Where a chain was noted at the
--- same place before, somebody removed lines behind our back: that note stays as the proof.
+-- As with checkpoints, another node may have used the same numbers. If a note of the same line is
+-- there already, an attacker removed lines that this node had written: the note stays as the proof.
 -- name: logs_insert
 WITH made AS (
     INSERT INTO execution_logs (id, execution_id, seq, log_level, message, context, logged_at,
@@ -47,19 +47,19 @@ noted AS (
     ON CONFLICT (execution_id, seq) DO NOTHING)
 SELECT perdura_expect(count(*), cardinality($1), 'execution_logs') FROM made;
 
--- Others may note later ones of the same executions meanwhile: exactly what is seen is taken. An
--- execution counts as ended a moment later: another node's last line may still be on its way. Every
--- note is looked at: only some may be by the key.
+-- Other nodes may write later notes of the same executions meanwhile: takes exactly the notes it
+-- sees. An execution counts as ended two seconds later, because another node's last line may still be
+-- on its way. Reads every note, because only some of them may have been made with the key.
 -- name: heads_take
 WITH oldest AS (
     SELECT n.execution_id, e.ended
-    FROM (SELECT h.execution_id, bool_or(h.lines > 0) AS went_on FROM log_heads h
+    FROM (SELECT h.execution_id, bool_or(h.lines > 0) AS continued FROM log_heads h
         WHERE h.closed = '' GROUP BY h.execution_id) n
     CROSS JOIN LATERAL (SELECT coalesce((SELECT CASE WHEN x.status IN ('pending', 'running')
                 OR x.completed_at > now() - interval '2 seconds' THEN '' ELSE x.status END FROM execution_rows x
         WHERE x.execution = perdura_key(n.execution_id) AND x.id = n.execution_id LIMIT 1),
         'removed') AS ended OFFSET 0) e
-    WHERE n.went_on OR e.ended <> ''
+    WHERE n.continued OR e.ended <> ''
     ORDER BY n.execution_id LIMIT $1),
 taken AS (
     DELETE FROM log_heads h USING oldest o WHERE h.execution_id = o.execution_id AND h.closed = ''
@@ -82,13 +82,13 @@ WHERE h.execution_id = v.execution_id AND h.seq <= v.seq;
 -- name: heads_open
 SELECT EXISTS (SELECT FROM log_heads WHERE closed = '');
 
--- Records follow each other: who wants to add one waits for whoever is about to.
--- A row of ours: an advisory lock anybody may hold who can connect.
+-- Records follow each other: a node that adds one waits for the node that is adding one. The lock is
+-- a row of ours, because every client that can connect can hold an advisory lock.
 -- name: anchor_lock
 INSERT INTO store_info (name, value) VALUES ('lock_log_anchors', '')
 ON CONFLICT (name) DO UPDATE SET value = excluded.value RETURNING name;
 
--- Nothing could follow a serial of that size: it is anybody's.
+-- No record could follow a serial of that size, so Perdura did not write it.
 -- name: anchor_last
 SELECT serial, record, record_hash, signature, created_at FROM log_anchors
 WHERE serial < 4611686018427387904 ORDER BY serial DESC LIMIT 1;
@@ -156,7 +156,7 @@ FROM log_heads
 WHERE (execution_id, seq) > (coalesce($1, '00000000-0000-0000-0000-000000000000'), $2)
 ORDER BY execution_id, seq LIMIT $3;
 
--- Each with the task its execution is of, where a reader finds that.
+-- Each line with the task of its execution, found the way readers find it.
 -- name: walk_lines
 WITH lines AS MATERIALIZED (
     SELECT execution_id, seq, log_level, message, context, logged_at, chain_hash, removed_hash, id
@@ -179,8 +179,8 @@ SELECT l.execution_id, l.seq, l.log_level, l.message, l.context, l.logged_at, l.
     o.agree
 FROM lines l LEFT JOIN owners o USING (execution_id) ORDER BY l.execution_id, l.seq;
 
--- Until this transaction ends no record takes these notes. One that is being written puts others in
--- their place, which only a later statement sees.
+-- Until this transaction ends, no record takes these notes. A record that is being written replaces
+-- them by others, which only a later statement sees.
 -- name: chain_notes_lock
 SELECT 1 FROM log_heads WHERE execution_id = ANY ($1::uuid[]) ORDER BY execution_id, seq FOR UPDATE;
 
@@ -188,7 +188,7 @@ SELECT 1 FROM log_heads WHERE execution_id = ANY ($1::uuid[]) ORDER BY execution
 SELECT execution_id, seq, chain_hash, lines, task_id, task_type, logged_at, closed, mac, from_hash
 FROM log_heads WHERE execution_id = ANY ($1::uuid[]) ORDER BY execution_id, seq;
 
--- As walk_lines, of some executions up to the line that each goes to.
+-- As walk_lines, for some executions, each up to its own last line.
 -- name: chain_lines
 WITH lines AS MATERIALIZED (
     SELECT execution_id, seq, log_level, message, context, logged_at, chain_hash, removed_hash, id

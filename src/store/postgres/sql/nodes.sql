@@ -16,8 +16,8 @@ SELECT 'lease_base', (extract(epoch FROM clock_timestamp()) * 1000)::bigint::tex
 ON CONFLICT (name) DO UPDATE SET value = excluded.value RETURNING value;
 
 -- name: worker_one
-SELECT w.id, w.hostname, w.version, w.queues, w.types, w.categories, w.pool_size, w.started_at,
-    w.last_heartbeat, w.lease_until, CASE WHEN l.holder IS NULL THEN w.is_leader
+SELECT w.id, w.namespace, w.hostname, w.version, w.queues, w.types, w.categories, w.pool_size,
+    w.started_at, w.last_heartbeat, w.lease_until, CASE WHEN l.holder IS NULL THEN w.is_leader
         ELSE l.holder = w.id AND l.until > clock_timestamp() END,
     CASE WHEN l.holder IS NULL THEN w.leader_until WHEN l.holder = w.id THEN l.until END, w.status,
     w.principal
@@ -29,8 +29,10 @@ SELECT 1::bigint FROM queues WHERE namespace = $1 AND name = $2 FOR NO KEY UPDAT
 
 -- Bytewise, the order every node uses.
 -- name: queues_lock
-SELECT 1::bigint FROM queues WHERE namespace = $1 AND name = ANY ($2::text[])
-ORDER BY name COLLATE "C" FOR NO KEY UPDATE;
+SELECT 1::bigint FROM queues q
+JOIN unnest($1::text[], $2::text[]) AS v (namespace, name)
+    ON q.namespace = v.namespace AND q.name = v.name
+ORDER BY q.namespace COLLATE "C", q.name COLLATE "C" FOR NO KEY UPDATE OF q;
 
 -- name: held_of_queue
 SELECT l.type, sum(c.tasks)::bigint

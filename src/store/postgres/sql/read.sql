@@ -27,31 +27,33 @@ SELECT payload, created_at FROM task_results WHERE task_id = $1;
 -- The same as the view task_events, but each part stops at the limit, and the details are the bytes
 -- that were written.
 -- name: read_events
-SELECT v.id, v.seq, v.status, v.state, v.detail, v.actor, v.created_at
+SELECT v.id, v.seq, v.status, v.state, v.detail, v.actor, v.created_at, v.principal
 FROM task_states s CROSS JOIN LATERAL (
-    (SELECT r.id, r.seq, r.status, r.state, r.detail, r.actor, r.created_at
+    (SELECT r.id, r.seq, r.status, r.state, r.detail, r.actor, r.created_at,
+        r.principal
     FROM task_event_rows r WHERE r.task = $1 AND r.seq < $3 ORDER BY r.seq DESC LIMIT $4)
     UNION ALL
     (SELECT e.id, e.claim_seq, 'claimed', 'Claimed',
         '{"worker_id":' || coalesce(to_json(e.worker_id)::text, 'null') || ',"lease_token":'
-            || e.lease_token || ',"attempt":' || e.attempt_number || '}', 'WORKER', e.created_at
+            || e.lease_token || ',"attempt":' || e.attempt_number || '}', 'WORKER', e.created_at,
+        NULL
     FROM execution_rows e WHERE e.task = $1 AND e.claim_seq < $3
     ORDER BY e.execution DESC LIMIT $4)
     UNION ALL
     (SELECT perdura_event_id(e.id, '01'), e.start_seq, 'running', 'Running',
         '{"worker_id":' || coalesce(to_json(e.worker_id)::text, 'null') || ',"attempt":'
-            || e.attempt_number || '}', 'WORKER', e.started_at
+            || e.attempt_number || '}', 'WORKER', e.started_at, NULL
     FROM execution_rows e WHERE e.task = $1 AND e.start_seq < $3
     ORDER BY e.execution DESC LIMIT $4)
     UNION ALL
     (SELECT perdura_event_id(e.id, '02'), e.end_seq, 'completed', 'Completed', NULL, 'WORKER',
-        e.completed_at
+        e.completed_at, NULL
     FROM execution_rows e WHERE e.task = $1 AND e.end_seq < $3
     ORDER BY e.execution DESC LIMIT $4)
     UNION ALL
     (SELECT perdura_event_id($2, '00'), 1, 'pending', 'Queued',
         '{"priority":' || p.opened || ',"payload_bytes":' || coalesce(octet_length(p.payload), 0)
-            || ',"dependencies":0}', 'API', p.created_at
+            || ',"dependencies":0}', 'API', p.created_at, p.created_by_principal
     FROM task_specs p WHERE p.task = $1 AND p.opened IS NOT NULL AND $3 > 1)) v
 WHERE s.task = $1 AND s.id = $2 ORDER BY v.seq DESC LIMIT $4;
 

@@ -2,8 +2,9 @@
 
 -- name: outbox_insert
 INSERT INTO outbox (@outbox.names@)
-SELECT * FROM unnest($1::bigint[], $2::uuid[], $3::text[], $4::text[], $5::uuid[], $6::text[],
-    $7::bigint[], $8::text[], $9::timestamptz[], $10::timestamptz[], $11::timestamptz[]);
+SELECT * FROM unnest($1::bigint[], $2::uuid[], $3::text[], $4::text[], $5::text[], $6::uuid[],
+    $7::text[], $8::bigint[], $9::text[], $10::timestamptz[], $11::timestamptz[],
+    $12::timestamptz[]);
 
 -- name: outbox_due
 SELECT @outbox.names@
@@ -32,8 +33,8 @@ DELETE FROM outbox o USING old WHERE o.message = old.message;
 
 -- The leadership row names the leader; a worker's row follows a little later.
 -- name: workers_all
-SELECT w.id, w.hostname, w.version, w.queues, w.types, w.categories, w.pool_size, w.started_at,
-    w.last_heartbeat, w.lease_until, CASE WHEN l.holder IS NULL THEN w.is_leader
+SELECT w.id, w.namespace, w.hostname, w.version, w.queues, w.types, w.categories, w.pool_size,
+    w.started_at, w.last_heartbeat, w.lease_until, CASE WHEN l.holder IS NULL THEN w.is_leader
         ELSE l.holder = w.id AND l.until > clock_timestamp() END,
     CASE WHEN l.holder IS NULL THEN w.leader_until WHEN l.holder = w.id THEN l.until END, w.status,
     w.principal
@@ -43,10 +44,11 @@ ORDER BY w.id COLLATE "C";
 -- If two rows say that they lead, one is stale.
 -- name: worker_put
 WITH led AS (
-    UPDATE workers SET is_leader = false, leader_until = NULL WHERE is_leader AND $11 AND id <> $1)
+    UPDATE workers SET is_leader = false, leader_until = NULL WHERE is_leader AND $12 AND id <> $1)
 INSERT INTO workers (@worker.names@) VALUES (@worker.values@)
 ON CONFLICT (id) DO UPDATE SET
-    hostname = excluded.hostname, version = excluded.version, queues = excluded.queues,
+    namespace = excluded.namespace, hostname = excluded.hostname, version = excluded.version,
+    queues = excluded.queues,
     types = excluded.types, categories = excluded.categories, pool_size = excluded.pool_size,
     started_at = excluded.started_at, last_heartbeat = excluded.last_heartbeat,
     lease_until = excluded.lease_until, is_leader = excluded.is_leader,

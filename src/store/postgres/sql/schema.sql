@@ -24,6 +24,16 @@ JOIN pg_catalog.pg_namespace n ON n.oid = o.relnamespace AND n.nspname = current
 WHERE k.contype = 'f' AND c.relnamespace <> o.relnamespace
 ORDER BY 1;
 
+-- What the role for SQL from outside lacks and this connection can give, and why it must not have it.
+-- name: share_lacks
+SELECT EXISTS (SELECT FROM perdura_share_lacks($1::text, current_setting('server_version_num')::integer < 150000))
+        AND pg_has_role(c.relowner, 'USAGE'),
+    coalesce(perdura_share_unfit($1::text), '')
+FROM pg_catalog.pg_class c WHERE c.oid = to_regclass('task_specs');
+
+-- name: share
+SELECT perdura_share($1::text, current_setting('server_version_num')::integer < 150000);
+
 -- name: schema_parts
 WITH RECURSIVE place AS (SELECT oid, quote_ident(nspname) AS shown FROM pg_catalog.pg_namespace
     WHERE nspname = current_schema()),
@@ -53,7 +63,9 @@ chain (oid, root) AS ( -- foreign keys that point at a table, and those that poi
 parts (kind, name, owner, made) AS (
     SELECT CASE r.kind WHEN 'v' THEN 'view' WHEN 'S' THEN 'sequence' ELSE 'table' END, r.name, r.name,
         concat_ws(' ', r.kind, r.relpersistence, r.relrowsecurity, r.relforcerowsecurity,
-            CASE WHEN r.kind = 'v' THEN r.reloptions END,
+            CASE WHEN r.kind = 'v' THEN CASE WHEN current_setting('server_version_num')::int < 150000
+                AND r.name IN ('tasks', 'executions', 'task_events') THEN '{security_invoker=true}'
+                ELSE r.reloptions::text END END, -- an option since PostgreSQL 15
             CASE WHEN r.kind = 'p' THEN pg_get_partkeydef(r.oid) END)
     FROM relations r WHERE NOT r.is_month
     UNION ALL
@@ -97,7 +109,11 @@ parts (kind, name, owner, made) AS (
     FROM pg_catalog.pg_rewrite w JOIN relations r ON r.oid = w.ev_class
     UNION ALL
     SELECT 'policy', CASE WHEN r.is_month THEN p.polname || ' of ' || r.name ELSE p.polname END,
-        CASE WHEN r.is_month THEN '' ELSE r.name END, ''
+        CASE WHEN r.is_month THEN '' ELSE r.name END,
+        CASE WHEN current_setting('server_version_num')::int / 10000 = 15 THEN concat_ws(' ', p.polcmd,
+            p.polpermissive, CASE p.polname WHEN 'perdura_rows' -- of any one role
+                THEN cardinality(p.polroles) = 1 AND p.polroles[1] <> 0 ELSE p.polroles = '{0}' END,
+            pg_get_expr(p.polqual, p.polrelid), pg_get_expr(p.polwithcheck, p.polrelid)) END
     FROM pg_catalog.pg_policy p JOIN relations r ON r.oid = p.polrelid
     UNION ALL -- the database evaluates their expressions when it plans a statement
     SELECT 'statistics', s.stxname || ' of ' || r.name, '', ''
@@ -112,7 +128,7 @@ parts (kind, name, owner, made) AS (
     SELECT 'month', r.name || CASE WHEN r.relpersistence <> 'p' THEN ' (not logged)'
         ELSE ' (row security)' END, '', ''
     FROM relations r
-    WHERE r.is_month AND (r.relrowsecurity OR r.relforcerowsecurity OR r.relpersistence <> 'p')
+    WHERE r.is_month AND (NOT r.relrowsecurity OR r.relforcerowsecurity OR r.relpersistence <> 'p')
     UNION ALL
     SELECT 'default', a.attname || ' of ' || r.name, '', ''
     FROM relations r JOIN pg_catalog.pg_attrdef d ON d.adrelid = r.oid

@@ -30,3 +30,6 @@ SELECT value::bigint FROM store_info WHERE name = 'token_generation';
 INSERT INTO store_info AS i (name, value) VALUES ('token_generation', '1')
 ON CONFLICT (name) DO UPDATE SET value = (i.value::bigint + 1)::text
 RETURNING value::bigint;
+
+-- name: task_adopt
+UPDATE task_specs SET created_by_principal = $2 WHERE task = $1;

@@ -61,17 +61,17 @@ LIMIT $1;
 
 -- name: verify_key_counts
 SELECT 'key_counts: key ' || split_part(name, chr(31), 2) || ' of queue '
-    || split_part(name, chr(31), 1) || ' says ' || kept
+    || translate(split_part(name, chr(31), 1), chr(30), '/') || ' says ' || kept
     || ' held tasks, there are ' || counted
 FROM (SELECT name, sum(kept) AS kept, sum(counted) AS counted FROM (
         SELECT name, held AS kept, 0 AS counted FROM key_counts
         UNION ALL
-        SELECT l.queue || chr(31) || p.limit_key, 0, count(*)
+        SELECT perdura_queue_name(l.namespace, l.queue) || chr(31) || p.limit_key, 0, count(*)
         FROM task_states s
         JOIN task_specs p ON p.task = s.task
         JOIN lanes l ON l.lane = s.lane
         WHERE s.held AND p.limit_key IS NOT NULL
-        GROUP BY l.queue, p.limit_key) both_sides
+        GROUP BY l.namespace, l.queue, p.limit_key) both_sides
     GROUP BY name) sums
 WHERE kept <> counted
 LIMIT $1;
@@ -145,7 +145,8 @@ LEFT JOIN task_states s ON s.task = r.task
 LEFT JOIN task_specs p ON p.task = s.task
 LEFT JOIN lanes l ON l.lane = s.lane
 WHERE (s.status = 'pending' AND s.parked AND s.order_key = r.order_key
-    AND r.parked = l.queue || chr(31) || coalesce(p.limit_key, '')) IS NOT TRUE
+    AND r.parked = perdura_queue_name(l.namespace, l.queue) || chr(31)
+        || coalesce(p.limit_key, '')) IS NOT TRUE
 UNION ALL
 SELECT 'task_states: task ' || s.id || ' is parked but has no row in parked_rows'
 FROM task_states s
@@ -153,7 +154,8 @@ JOIN task_specs p ON p.task = s.task
 JOIN lanes l ON l.lane = s.lane
 WHERE s.status = 'pending' AND s.parked AND NOT EXISTS (
     SELECT 1 FROM parked_rows r
-    WHERE r.parked = l.queue || chr(31) || coalesce(p.limit_key, '')
+    WHERE r.parked = perdura_queue_name(l.namespace, l.queue) || chr(31)
+        || coalesce(p.limit_key, '')
         AND r.order_key = s.order_key AND r.task = s.task)
 LIMIT $1;
 

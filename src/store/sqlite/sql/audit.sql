@@ -11,6 +11,9 @@ VALUES (@audit.values@);
 -- name: audit_behind
 SELECT @audit@ FROM audit_log u WHERE u.seq > ?1 ORDER BY u.seq LIMIT ?2;
 
+-- name: audit_prove
+UPDATE audit_log SET mac = ?2 WHERE seq = ?1;
+
 -- name: audit_remove
 DELETE FROM audit_log WHERE seq <= ?1;
 

@@ -2,8 +2,8 @@
 -- Columns of executions in the order of sqlite_row.c.
 
 -- name: event_insert
-INSERT INTO task_event_rows (task, seq, id, status, state, detail, actor, created_at)
-VALUES (?1, ?2, ?3, ?4, ?5, ?6, ?7, ?8);
+INSERT INTO task_event_rows (task, seq, id, status, state, detail, actor, created_at, principal)
+VALUES (?1, ?2, ?3, ?4, ?5, ?6, ?7, ?8, ?9);
 
 -- name: execution_insert
 INSERT INTO execution_rows (

@@ -27,14 +27,15 @@ INSERT INTO execution_logs (id, execution_id, seq, log_level, message, context, 
     chain_hash)
 VALUES (?1, ?2, ?3, ?4, ?5, ?6, ?7, ?8);
 
--- Where there is one already, somebody removed lines behind our back: it stays as the proof.
+-- If there is a note already, an attacker removed lines that this process had written: it stays as
+-- the proof.
 -- name: head_note
 INSERT OR IGNORE INTO log_heads (execution_id, seq, chain_hash, lines, task_id, task_type, logged_at,
     closed, mac, from_hash)
 VALUES (?1, ?2, ?3, ?4, ?5, ?6, ?7, ?8, ?9, ?10);
 
--- Not closed is what is empty, of whatever class: x'' differs from ''. Every note is looked at: only
--- some may be by the key.
+-- A note is open while `closed` is empty, text or blob: x'' differs from ''. Reads every note, because
+-- only some of them may have been made with the key.
 -- name: heads_first
 SELECT h.seq, h.chain_hash, h.lines, h.task_id, h.task_type, h.logged_at, h.closed, h.mac,
     h.from_hash, h.execution_id, o.ended
@@ -57,7 +58,7 @@ DELETE FROM log_heads WHERE execution_id = ?1 AND seq <= ?2 AND length(closed) =
 -- name: heads_forget
 DELETE FROM log_heads WHERE execution_id = ?1 AND seq <= ?2;
 
--- Nothing could follow a serial of that size: it is anybody's.
+-- No record could follow a serial of that size, so Perdura did not write it.
 -- name: anchor_last
 SELECT serial, record, record_hash, signature, created_at FROM log_anchors
 WHERE serial < 4611686018427387904 ORDER BY serial DESC LIMIT 1;
@@ -98,7 +99,7 @@ RETURNING execution_id, seq, chain_hash, logged_at;
 SELECT seq, chain_hash, lines, task_id, task_type, logged_at, closed, mac, from_hash, execution_id
 FROM log_heads ORDER BY execution_id, seq;
 
--- The correlation id by the rows that readers come by.
+-- The correlation id as readers find it.
 -- name: walk_owner
 SELECT s.id, e.attempt_number, e.worker_id, o.correlation_id,
     coalesce(o.correlation_id, '') = coalesce(e.correlation_id, '')

@@ -26,32 +26,35 @@ SELECT payload, created_at FROM task_results WHERE task_id = ?1;
 
 -- The same as the view task_events, but each part stops at the limit.
 -- name: read_events
-SELECT id, seq, status, state, detail, actor, created_at FROM (
+SELECT id, seq, status, state, detail, actor, created_at, principal FROM (
     SELECT * FROM (
-        SELECT id, seq, status, state, detail, actor, created_at FROM task_event_rows
-        WHERE task = ?1 AND seq < ?3 ORDER BY seq DESC LIMIT ?4)
+        SELECT id, seq, status, state, detail, actor, created_at, principal
+        FROM task_event_rows WHERE task = ?1 AND seq < ?3
+        ORDER BY seq DESC LIMIT ?4)
     UNION ALL
     SELECT * FROM (
         SELECT id, claim_seq, 'claimed', 'Claimed', json_object('worker_id', worker_id,
-            'lease_token', lease_token, 'attempt', attempt_number), 'WORKER', created_at
+            'lease_token', lease_token, 'attempt', attempt_number), 'WORKER', created_at, NULL
         FROM execution_rows WHERE task = ?1 AND claim_seq < ?3
         ORDER BY execution DESC LIMIT ?4)
     UNION ALL
     SELECT * FROM (
         SELECT CAST(substr(id, 1, 15) || x'01' AS BLOB), start_seq, 'running', 'Running',
-            json_object('worker_id', worker_id, 'attempt', attempt_number), 'WORKER', started_at
+            json_object('worker_id', worker_id, 'attempt', attempt_number), 'WORKER', started_at,
+            NULL
         FROM execution_rows WHERE task = ?1 AND start_seq < ?3
         ORDER BY execution DESC LIMIT ?4)
     UNION ALL
     SELECT * FROM (
         SELECT CAST(substr(id, 1, 15) || x'02' AS BLOB), end_seq, 'completed', 'Completed', NULL,
-            'WORKER', completed_at
+            'WORKER', completed_at, NULL
         FROM execution_rows WHERE task = ?1 AND end_seq < ?3
         ORDER BY execution DESC LIMIT ?4)
     UNION ALL
     SELECT CAST(substr(s.id, 1, 15) || x'00' AS BLOB), 1, 'pending', 'Queued',
         json_object('priority', p.opened, 'payload_bytes',
-            coalesce(length(CAST(p.payload AS BLOB)), 0), 'dependencies', 0), 'API', p.created_at
+            coalesce(length(CAST(p.payload AS BLOB)), 0), 'dependencies', 0), 'API', p.created_at,
+        p.created_by_principal
     FROM task_specs p JOIN task_states s ON s.task = p.task
     WHERE p.task = ?1 AND p.opened IS NOT NULL AND ?3 > 1)
 WHERE (SELECT s.id FROM task_states s WHERE s.task = ?1) = ?2

@@ -29,3 +29,6 @@ SELECT CAST(value AS INTEGER) FROM store_info WHERE name = 'token_generation';
 INSERT INTO store_info (name, value) VALUES ('token_generation', '1')
 ON CONFLICT (name) DO UPDATE SET value = CAST(CAST(value AS INTEGER) + 1 AS TEXT)
 RETURNING CAST(value AS INTEGER);
+
+-- name: task_adopt
+UPDATE task_specs SET created_by_principal = ?2 WHERE task = ?1;

@@ -90,7 +90,7 @@ static void without_anything_every_setting_has_its_default(void **state)
     assert_int_equal(config.settings.worker_timeout_ms, -1);
     assert_int_equal(config.settings.grace_ms, 5000);
     assert_int_equal(config.settings.retention.completed_ms, INT64_C(30) * 86400000);
-    assert_int_equal(config.settings.callbacks.allow_count, 3);
+    assert_int_equal(config.settings.callbacks.allow_count, 0);
     assert_false(config.settings.demo);
     config_deinit(&config);
 }

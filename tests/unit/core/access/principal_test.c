@@ -90,6 +90,35 @@ static void user_rows_follow_their_owner(void **state)
     assert_int_equal(principal_row(&alice, STR_NONE, true), ROW_READ_ONLY);
 }
 
+static void who_is_limited_to_a_user_says_no_other_and_leaves_alone_what_is_of_all(void **state)
+{
+    static const enum scope of_all[] = {SCOPE_WORK, SCOPE_QUEUES_WRITE, SCOPE_METRICS_READ,
+                                        SCOPE_AUDIT_READ, SCOPE_ADMIN};
+    struct principal all = {.scopes = SCOPE_BIT(SCOPE_ADMIN)};
+    struct principal alice = {.scopes = SCOPE_BIT(SCOPE_ADMIN), .user_id = STR("alice")};
+    struct caller caller = {.principal = &alice};
+    struct err err = {0};
+    int open = 0;
+
+    (void)state;
+    assert_int_equal(caller_row(NULL, STR("bob"), true), ROW_ALLOWED);
+    assert_int_equal(caller_row(&caller, STR("bob"), false), ROW_HIDDEN);
+    assert_int_equal(principal_check_user(&all, "user_id", STR("bob"), &err), 0);
+    assert_int_equal(principal_check_user(&alice, "user_id", STR("alice"), &err), 0);
+    assert_int_equal(principal_check_user(&alice, "user_id", STR_NONE, &err), 0);
+    assert_int_equal(principal_check_user(&alice, "user_id", STR("bob"), &err), -ERR_FORBIDDEN);
+    assert_string_equal(err.field, "user_id");
+    assert_int_equal(principal_check_all_users(&all, &err), 0);
+    assert_int_equal(principal_check_all_users(&alice, &err), -ERR_FORBIDDEN);
+    assert_int_equal(principal_refuse_ownerless(&alice, "this job", &err), -ERR_FORBIDDEN);
+    assert_non_null(strstr(err.text, "this job"));
+    for (size_t i = 0; i < sizeof of_all / sizeof *of_all; i++)
+        assert_false(scope_is_of_rows(of_all[i]));
+    for (int i = 0; i < SCOPE_COUNT; i++)
+        open += scope_is_of_rows((enum scope)i);
+    assert_int_equal(open, SCOPE_COUNT - 5);
+}
+
 #define LIST(...)                                                                                 \
     (struct name_list){(const struct str[]){__VA_ARGS__},                                         \
                        sizeof((const struct str[]){__VA_ARGS__}) / sizeof(struct str)}
@@ -217,6 +246,7 @@ int main(void)
         cmocka_unit_test(unknown_words_are_refused_by_name),
         cmocka_unit_test(admin_allows_everything_and_payloads_include_tasks),
         cmocka_unit_test(user_rows_follow_their_owner),
+        cmocka_unit_test(who_is_limited_to_a_user_says_no_other_and_leaves_alone_what_is_of_all),
         cmocka_unit_test(lists_of_names_include_what_their_patterns_cover),
         cmocka_unit_test(a_credential_gives_no_more_than_its_maker_has),
         cmocka_unit_test(a_refusal_names_scope_and_namespace),

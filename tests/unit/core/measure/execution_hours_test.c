@@ -17,9 +17,9 @@ static const struct uuid none = {{0}}, billing = {{1}}, mail = {{2}};
 
 static void hours_inside_count_whole_and_the_first_in_proportion(void **state)
 {
-    const struct execution_hour hours[] = {{NOON_US, none, 10, 2, 100},
-                                           {NOON_US - HOURS(1), none, 40, 8, 1000},
-                                           {NOON_US - HOURS(2), none, 1000, 1000, 1000}};
+    const struct execution_hour hours[] = {{NOON_US, none, 10, 2, 100, STR_NONE},
+                                           {NOON_US - HOURS(1), none, 40, 8, 1000, STR_NONE},
+                                           {NOON_US - HOURS(2), none, 1000, 1000, 1000, STR_NONE}};
     const struct {
         int64_t after_us;
         int64_t period;
@@ -43,7 +43,7 @@ static void hours_inside_count_whole_and_the_first_in_proportion(void **state)
 
 static void what_just_ended_counts_also_when_the_hour_just_did(void **state)
 {
-    const struct execution_hour hours[] = {{NOON_US - HOURS(1), none, 1, 0, 5}};
+    const struct execution_hour hours[] = {{NOON_US - HOURS(1), none, 1, 0, 5, STR_NONE}};
     struct execution_sum sum = execution_hours_sum(hours, 1, NOON_US + CLOCK_SECOND_US, 1, NULL);
 
     (void)state;
@@ -53,7 +53,7 @@ static void what_just_ended_counts_also_when_the_hour_just_did(void **state)
 static void categories_are_told_apart(void **state)
 {
     const struct execution_hour hours[] = {
-        {NOON_US, none, 1, 0, 0}, {NOON_US, billing, 2, 0, 0}, {NOON_US, mail, 0, 4, 0}};
+        {NOON_US, none, 1, 0, 0, STR_NONE}, {NOON_US, billing, 2, 0, 0, STR_NONE}, {NOON_US, mail, 0, 4, 0, STR_NONE}};
 
     (void)state;
     assert_int_equal(execution_hours_sum(hours, 3, NOON_US, 1, &billing).successful, 2);
@@ -63,8 +63,8 @@ static void categories_are_told_apart(void **state)
 
 static void a_period_is_shown_with_all_together_first(void **state)
 {
-    const struct execution_hour hours[] = {{NOON_US, none, 1, 1, 30},
-                                           {NOON_US - HOURS(5), billing, 2, 0, 50}};
+    const struct execution_hour hours[] = {{NOON_US, none, 1, 1, 30, STR_NONE},
+                                           {NOON_US - HOURS(5), billing, 2, 0, 50, STR_NONE}};
     const struct execution_category categories[] = {{billing, STR("billing")},
                                                     {mail, STR("mail")}};
     struct buf out = BUF_INIT(4096);

@@ -78,7 +78,7 @@ static const char *value(struct bench *bench, enum history_window window, const 
     int64_t count_all = 0;
 
     buf_reset(&bench->out);
-    history_render(bench->history, window, false, &bench->out);
+    history_render(bench->history, window, false, STR_NONE, &bench->out);
     assert_false(bench->out.failed);
     assert_int_equal(json_check(buf_view(&bench->out), NULL, &(struct err){0}), 0);
     whole = buf_view(&bench->out);
@@ -143,7 +143,7 @@ static void what_was_looked_at_in_a_step_under_way_counts_once(void **state)
     history_look(bench->history, bench->measured);
     assert_string_equal(value(bench, WINDOW_15M, "q", "completed", 0), "null");
     buf_reset(&bench->out);
-    history_render(bench->history, WINDOW_15M, true, &bench->out);
+    history_render(bench->history, WINDOW_15M, true, STR_NONE, &bench->out);
     buf_byte(&bench->out, '\0');
     assert_non_null(strstr(bench->out.data, ",4],\"failed\""));
     pass(bench, 15, none, 1);

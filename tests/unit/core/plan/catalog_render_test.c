@@ -82,6 +82,7 @@ static void d5_a_job_shows_the_values_in_force(void **state)
                       "\"max_retries\":\"category\",\"timeout_seconds\":\"category\"},"
                       "\"max_concurrent\":0,"
                       "\"callback_url\":null,\"is_active\":true,\"created_by\":null,"
+                      "\"created_by_principal\":null,"
                       "\"created_at\":" AT ",\"updated_at\":" AT ",\"deleted_at\":null,"
                       "\"last_execution\":null,\"next_execution\":null}");
     buf_deinit(&out);
@@ -96,6 +97,7 @@ static void a_job_with_values_of_its_own_shows_them_and_how_it_went(void **state
                       .has_priority = true, .has_max_retries = true, .has_timeout = true,
                       .priority = 20, .max_retries = 0, .timeout_s = 7, .max_concurrent = 3,
                       .callback_url = STR("http://x/"), .created_by = STR("me"),
+                      .principal = STR("token:1"),
                       .created_at_us = AT_US, .updated_at_us = AT_US, .deleted_at_us = AT_US,
                       .last_task_id = id_of(5), .last_status = STATUS_DEAD_LETTER,
                       .last_ended_at_us = AT_US};
@@ -116,6 +118,7 @@ static void a_job_with_values_of_its_own_shows_them_and_how_it_went(void **state
                 "\"value_from\":{\"queue\":\"job\",\"priority\":\"job\","
                 "\"max_retries\":\"job\",\"timeout_seconds\":\"job\"},\"max_concurrent\":3,"
                 "\"callback_url\":\"http://x/\",\"is_active\":false,\"created_by\":\"me\","
+                "\"created_by_principal\":\"token:1\","
                 "\"created_at\":" AT ",\"updated_at\":" AT ",\"deleted_at\":" AT ","
                 "\"last_execution\":{\"task_id\":" ID("05") ",\"status\":\"dead_letter\","
                 "\"ended_at\":" AT "},\"next_execution\":" AT ","
@@ -132,6 +135,7 @@ static void a_job_with_values_of_its_own_shows_them_and_how_it_went(void **state
                       "\"max_retries\":null,\"timeout_seconds\":null,\"timeout_ms\":null,"
                       "\"value_from\":null,\"max_concurrent\":0,"
                       "\"callback_url\":null,\"is_active\":false,\"created_by\":null,"
+                      "\"created_by_principal\":null,"
                       "\"created_at\":null,\"updated_at\":null,\"deleted_at\":null,"
                       "\"last_execution\":null,\"next_execution\":null}");
     buf_deinit(&out);
@@ -158,20 +162,22 @@ static void a_schedule_shows_its_columns(void **state)
                 "\"ends_at\":null,\"is_active\":true,\"misfire\":\"fire_all\","
                 "\"misfire_grace_ms\":60000,\"misfire_cap\":100,\"overlap\":\"replace\","
                 "\"dst\":\"skip\",\"jitter_ms\":5,\"callback_url\":null,\"next_fire_at\":" AT ","
-                "\"last_fire_at\":null,\"error\":\"gone\",\"created_at\":" AT ","
+                "\"last_fire_at\":null,\"error\":\"gone\","
+                "\"created_by_principal\":null,\"created_at\":" AT ","
                 "\"updated_at\":" AT "}");
     schedule = (struct schedule){.id = id_of(2), .job_id = id_of(1), .type = SCHEDULE_ONCE,
                                  .scheduled_at_us = AT_US, .misfire = MISFIRE_SKIP,
                                  .callback_url = STR("http://x/"), .last_fire_at_us = AT_US};
     render_schedule(&out, &schedule);
     assert_json(&out,
-                "{\"id\":" ID("02") ",\"namespace\":null,\"job_id\":" ID("01") ","
+                "{\"id\":" ID("02") ",\"namespace\":\"default\",\"job_id\":" ID("01") ","
                 "\"schedule_type\":\"once\",\"cron_expression\":null,\"interval_seconds\":null,"
                 "\"scheduled_at\":" AT ",\"timezone\":\"UTC\",\"starts_at\":null,"
                 "\"ends_at\":null,\"is_active\":false,\"misfire\":\"skip\","
                 "\"misfire_grace_ms\":0,\"misfire_cap\":0,\"overlap\":\"allow\","
                 "\"dst\":\"standard\",\"jitter_ms\":0,\"callback_url\":\"http://x/\","
                 "\"next_fire_at\":null,\"last_fire_at\":" AT ",\"error\":null,"
+                "\"created_by_principal\":null,"
                 "\"created_at\":null,\"updated_at\":null}");
     buf_deinit(&out);
 }
@@ -197,6 +203,7 @@ static void patterns_and_dependencies_show_their_columns(void **state)
                       "\"pattern_type\":\"monthly\",\"pattern_config\":{\"day\":1},"
                       "\"template_job_id\":" ID("01") ",\"last_generated\":" AT ","
                       "\"next_generation\":" AT ",\"is_active\":true,\"error\":null,"
+                "\"created_by_principal\":null,"
                       "\"created_at\":" AT ",\"updated_at\":" AT "}");
     render_job_dependency(&out, &dependency);
     assert_json(&out, "{\"id\":" ID("04") ",\"namespace\":\"default\",\"job_id\":" ID("01") ","

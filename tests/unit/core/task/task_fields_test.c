@@ -118,6 +118,7 @@ static void every_text_that_can_be_edited_is_documented_with_its_bounds(void **s
 #define NAME_SHOW_CONTENT_TEXT NAME_SHOW
 #define NAME_SHOW_DATA NAME_SHOW
 #define NAME_SHOW_RUN_AT NAME_SHOW
+#define NAME_SHOW_QUEUE NAME_SHOW
 #define NAME_SHOW_TRACE NAME_SHOW
 #define NAME_SHOW_NOT(name)
 #define NAME(name, path, kind, flags, empty, words, show, ask) NAME_##show(name)
