@@ -1,5 +1,5 @@
 """kill -9 of a node between a call and its answer, again and again, with a lookup and without one
-(D10, D19): with it no call is done twice, without it every repeat has the same key, and no task is
+(D10): with it no call is done twice, without it every repeat has the same key, and no task is
 lost. usage: service_kills.py [calls]; prints how many calls were interrupted. Not part of
 `make test`, which has a few dozen."""
 import os
