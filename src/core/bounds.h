@@ -20,6 +20,8 @@
 #define BOUND_DEPENDS_ON 1000            /* per task: decided one by one when it is enqueued */
 #define BOUND_TAGS 16
 #define BOUND_NAME_BYTES 200             /* names, types, queues, worker ids */
+#define BOUND_SERVICE_BYTES 90           /* a target: both are in the type of its runs */
+#define BOUND_METHOD_BYTES 100
 #define BOUND_KEY_BYTES 256              /* keys and outside ids: they are indexed */
 #define BOUND_ERROR_BYTES 4096           /* an error text is a sentence, not a core dump */
 #define BOUND_EDIT_BYTES 1024            /* what people may change: every change is an event */

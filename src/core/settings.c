@@ -85,6 +85,14 @@ bool settings_has_commands(const struct settings *settings)
     return false;
 }
 
+const struct service_rule *settings_service(const struct settings *settings, struct str name)
+{
+    for (uint32_t i = 0; i < settings->pool.services_count; i++)
+        if (str_eq(settings->pool.services[i].name, name))
+            return &settings->pool.services[i];
+    return NULL;
+}
+
 bool settings_serves_queue(const struct settings *settings, struct str queue)
 {
     if (str_is(queue, TASK_DEFAULT_QUEUE))

@@ -60,6 +60,45 @@ struct rate_rule {
     int64_t burst; /* 0 = none: strict */
 };
 
+/* An entry of `services:`: another party's program that runs tasks over HTTP. */
+struct service_header {
+    struct str name;
+    struct str value; /* a secret where it came from env or file, read when the file is read */
+    struct str env;
+    struct str file;
+};
+
+struct service_method {
+    struct str name;
+    struct str lookup; /* the method that is asked before a call is repeated; absent = none */
+};
+
+struct service_tls {
+    struct str ca; /* files in PEM; absent = the system's CAs, no certificate */
+    struct str cert;
+    struct str key;
+    struct str server_name; /* absent = the host of the URL */
+    struct str spiffe_id;   /* the peer's certificate must have it; absent = its name counts */
+};
+
+struct service_rule {
+    struct str name;
+    struct str url;
+    struct service_tls tls;
+    struct str clear_text; /* loopback, mesh, allowed: where http:// may go */
+    int64_t timeout_ms;
+    const struct service_header *headers;
+    uint32_t headers_count;
+    int64_t concurrency;   /* calls of a worker at once */
+    struct rate_rule rate;
+    int64_t breaker_failures; /* in a row; 0 = the breaker never opens */
+    int64_t breaker_open_ms;
+    struct str health_path; /* absent = only its calls show how it is */
+    int64_t health_every_ms;
+    const struct service_method *methods;
+    uint32_t methods_count;
+};
+
 struct type_limit {
     struct str type;
     int64_t concurrency; /* 0 = no limit */
@@ -210,6 +249,8 @@ struct pool_settings {
     int64_t slots;                /* of the node's own; -1 = 4 where handlers are configured */
     const struct str *categories; /* count 0 = tasks of all categories */
     uint32_t categories_count;
+    const struct service_rule *services; /* that its handlers and targets of jobs name */
+    uint32_t services_count;
     const struct str *namespaces; /* that the node's own serve, by turns; count 0 = default */
     uint32_t namespaces_count;
 };
@@ -280,6 +321,9 @@ bool settings_serves_queue(const struct settings *settings, struct str queue);
 
 /* Can a worker with this configuration run anything? Only handlers with a command can. */
 bool settings_has_commands(const struct settings *settings);
+
+/* The service of this name, or NULL. */
+const struct service_rule *settings_service(const struct settings *settings, struct str name);
 
 /* Does a task of this queue fail when no live worker has its type? */
 bool settings_no_handler_fails(const struct settings *settings, struct str queue);

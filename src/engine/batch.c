@@ -1,6 +1,7 @@
 /* One transaction under way. Tasks are loaded once, changed in memory as the requests of the batch
  * say, and written once when it is flushed: a task that is started and completed in one batch costs
  * one update. */
+#include "core/service/service_url.h"
 #include "engine/batch.h"
 
 #include "engine/chores.h"
@@ -274,6 +275,8 @@ int batch_move(struct batch *batch, struct task *task, enum status to, enum move
     if (to == STATUS_PENDING) {
         task->order_key = limits_order_key(batch->engine, task, batch->now_us);
         heat_new(batch, limits_queue(batch->engine, task->spec.queue));
+        if (str_starts(task->spec.type, STR(SERVICE_TYPE_PREFIX)))
+            atomic_store(&batch->engine->main->leases.calls_wait, true);
     }
     batch->news.delayed |= to == STATUS_DELAYED;
     if (to == STATUS_DELAYED)

@@ -392,6 +392,7 @@ struct catalog_request {
         struct recurring recurring;
         struct job_dependency dependency;
     } item; /* in and out */
+    bool unknown_service;  /* out: a job whose target service is not known here */
 };
 
 /* A run of a job now. ERR_CONFLICT when the job or its category is not active. */
@@ -522,6 +523,7 @@ struct task_note {
     struct str user_id;
 };
 
+struct service_views;
 struct makers; /* engine/access/makers.h */
 
 struct engine_config {
@@ -549,6 +551,7 @@ struct engine_config {
      * this one. */
     const char *node_id;
     bool (*lives_here)(void *ctx, struct str queue);
+    const struct service_views *services; /* of this node, for `why`; NULL = it calls none */
     struct measure_names *measure_names; /* NULL = its own */
     void *ctx;
 };

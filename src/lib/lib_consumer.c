@@ -165,13 +165,12 @@ static int claim(struct pd_consumer *consumer, unsigned max, int64_t wait_ms,
     struct pd_claimed *tasks, **pointers;
     struct work *works = NULL;
     uint32_t count = 0;
-    int rc = verbs->claim(consumer->source, max, wait_ms, false, &memory->arena, &works, &count,
-                          err);
+    const struct source_want want = {.max = max, .wait_ms = wait_ms};
+    int rc = verbs->claim(consumer->source, &want, &memory->arena, &works, &count, err);
 
     if (rc == -ERR_NOT_FOUND && register_again(consumer, err) == 0) {
         *err = (struct err){0}; /* it is put right: the caller goes by what is left here */
-        rc = verbs->claim(consumer->source, max, wait_ms, false, &memory->arena, &works, &count,
-                          err);
+        rc = verbs->claim(consumer->source, &want, &memory->arena, &works, &count, err);
     }
     if (rc < 0)
         return rc;

@@ -239,6 +239,10 @@ int node_doctor_store(const struct settings *settings, struct arena *arena,
 uint32_t node_doctor_tls(const struct settings *settings, struct arena *arena,
                          struct doctor_check checks[NODE_TLS_CHECKS_MAX]);
 
+/* Each service of the configuration is tried once. *count of them, in arena. */
+int node_doctor_services(const struct settings *settings, struct arena *arena,
+                         struct doctor_check **checks, uint32_t *count, struct err *err);
+
 /* The same for the ways in that settings describe. */
 #define NODE_ACCESS_CHECKS_MAX 3
 uint32_t node_doctor_access(const struct settings *settings, struct arena *arena,

@@ -5,6 +5,7 @@
 #include "base/notify.h"
 #include "node/commands.h"
 #include "node/config_changes.h"
+#include "node/services.h"
 #include "node/stop_words.h"
 #include "worker/sources/source_remote.h"
 #include "worker/worker.h"
@@ -47,6 +48,7 @@ struct remote {
     struct log log;
     struct notify notify;
     struct worker *worker;
+    struct services services;
     sigset_t set;
     bool hung_up; /* SIGHUP came before there was a worker */
     atomic_bool has_stopped;
@@ -74,16 +76,43 @@ static struct worker_rules rules_of(struct remote *remote, const struct settings
     return rules;
 }
 
+static struct source *open_source(void *ctx, struct err *err)
+{
+    const struct worker_options *options = ((struct remote *)ctx)->options;
+    const struct http_client_tls tls = {options->ca, options->cert, options->key};
+
+    return source_remote_open(options->server, ((struct remote *)ctx)->settings->access.token,
+                              options->namespace_name, &tls, err);
+}
+
+static int configure_services(struct remote *remote, const struct settings *settings,
+                              struct err *err)
+{
+    const struct worker_options *options = remote->options;
+    bool own = options->categories_count > 0;
+    struct worker_rules rules = {.rules = NULL};
+    struct service_pool_config config = {
+        .settings = settings,
+        .categories = own ? options->categories : settings->pool.categories,
+        .categories_count = own ? options->categories_count : settings->pool.categories_count};
+
+    name_queues(remote, settings, &rules);
+    config.queues = rules.queues;
+    config.queues_count = rules.queues_count;
+    return services_configure(&remote->services, &config, &remote->log, err);
+}
+
 static int follow(struct remote *remote, struct buf *restart, struct err *err)
 {
     const struct settings *fresh = NULL;
     struct worker_rules rules;
 
     TRY(remote->source->reload(remote->source->ctx, &fresh, restart, err));
-    if (fresh->handlers_count == 0)
+    if (fresh->handlers_count + fresh->pool.services_count == 0)
         return err_set(err, ERR_INVALID, "it names no handlers");
     rules = rules_of(remote, fresh);
     TRY(worker_configure(remote->worker, &rules, err));
+    TRY(configure_services(remote, fresh, err));
     remote->settings = fresh;
     atomic_store(&remote->log.level, log_level_of(fresh->logs.level));
     return 0;
@@ -182,12 +211,14 @@ static void *hurry(void *ctx)
         if (signals > 2)
             _exit(1);
         worker_hurry(remote->worker);
+        services_hurry(&remote->services);
     }
 }
 
 static void stop(struct remote *remote, int signo)
 {
     struct err err = {0};
+    struct worker_counts counts = {0};
     pthread_t listener;
     bool listens;
 
@@ -195,8 +226,10 @@ static void stop(struct remote *remote, int signo)
     stop_words_tell(&remote->log, "worker.stopping", signo, 1, remote->worker,
                     remote->settings->grace_ms);
     listens = pthread_create(&listener, NULL, hurry, remote) == 0;
+    services_stop_begin(&remote->services, remote->settings->grace_ms);
     if (worker_stop(remote->worker, remote->settings->grace_ms, &err) < 0)
         LOG(&remote->log, LOG_WARN, "worker.not_stopped", KC("reason", err.text));
+    services_stop_finish(&remote->services, &counts);
     if (listens) {
         atomic_store(&remote->has_stopped, true);
         pthread_kill(listener, SIGHUP); /* not cancelled: it may hold the log just now */
@@ -214,6 +247,7 @@ static void run(struct remote *remote)
     notify_send(&remote->notify, "READY=1\nSTATUS=claims from " STR_FMT, STR_ARG(server));
     stop(remote, wait_for_end(remote));
     worker_free(remote->worker);
+    services_close(&remote->services);
 }
 
 int node_worker_main(const struct settings *settings, const struct worker_options *options,
@@ -222,6 +256,7 @@ int node_worker_main(const struct settings *settings, const struct worker_option
     struct remote remote = {.settings = settings,
                             .options = options,
                             .source = source_config,
+                            .services = {.open = open_source, .ctx = &remote},
                             .arena = ARENA_INIT(0)};
     struct worker_rules rules = rules_of(&remote, settings);
     struct worker_config config = {
@@ -250,6 +285,10 @@ int node_worker_main(const struct settings *settings, const struct worker_option
                                       options->namespace_name, &tls, &err) : NULL;
     if (source)
         remote.worker = connect_worker(&remote, source, &config, &err);
+    if (remote.worker && configure_services(&remote, settings, &err) < 0) {
+        worker_free(remote.worker);
+        remote.worker = NULL;
+    }
     if (remote.worker)
         run(&remote);
     else if (err.code)

@@ -11,6 +11,7 @@
 #include "node/demo.h"
 #include "node/serve_stores.h"
 #include "node/service.h"
+#include "node/services.h"
 #include "node/stop_words.h"
 #include "engine/logs/anchor_file.h"
 #include "server/door/auth.h"
@@ -60,6 +61,7 @@ struct node {
     _Atomic(struct server *) server;
     struct source *source;
     _Atomic(struct worker *) worker; /* a reload may start it */
+    struct services services;
     pthread_t stopper;
     struct reload reload;
     int64_t grace_ms; /* the loop's own, because a reload runs beside it */
@@ -111,6 +113,7 @@ static int start_stores(struct node *node, struct err *err)
                                          .on_notes = on_notes,
                                          .on_spans = node->spans ? on_spans : NULL,
                                          .on_fatal = on_fatal,
+                                         .services = &node->services.views,
                                          .ctx = node};
 
     TRY(encryption_keys_open(node->settings, on_key_missing, node, &node->stores.keyring, err));
@@ -177,7 +180,7 @@ static int pool_rules(struct node *node, const struct settings *settings,
     return rules->queues ? serve_namespaces(node, settings, rules, err) : err_no_memory(err);
 }
 
-static int start_workers(struct node *node, const struct settings *settings, struct err *err)
+static int start_commands(struct node *node, const struct settings *settings, struct err *err)
 {
     int64_t slots = settings->pool.slots;
     struct worker_rules rules;
@@ -204,6 +207,36 @@ static int start_workers(struct node *node, const struct settings *settings, str
     return node->worker ? 0 : -(int)err->code;
 }
 
+static struct source *open_source(void *ctx, struct err *err)
+{
+    struct source *source = source_local_new(((struct node *)ctx)->engine, NULL);
+
+    if (!source)
+        err_no_memory(err);
+    return source;
+}
+
+static int configure_services(struct node *node, const struct settings *settings, struct err *err)
+{
+    struct worker_rules rules;
+    struct service_pool_config config = {.settings = settings,
+                                         .categories = settings->pool.categories,
+                                         .categories_count = settings->pool.categories_count};
+
+    if (settings->pool.slots == 0)
+        return 0;
+    TRY(pool_rules(node, settings, &rules, err));
+    config.queues = rules.queues;
+    config.queues_count = rules.queues_count;
+    return services_configure(&node->services, &config, &node->log, err);
+}
+
+static int start_workers(struct node *node, const struct settings *settings, struct err *err)
+{
+    TRY(start_commands(node, settings, err));
+    return configure_services(node, settings, err);
+}
+
 static void on_closed(void *ctx)
 {
     loop_stop(((struct node *)ctx)->loop);
@@ -225,10 +258,12 @@ static void *stop_workers(void *ctx)
 
     if (node->reload.runs)
         pthread_join(node->reload.thread, NULL);
+    services_stop_begin(&node->services, node->settings->grace_ms);
     if (node->worker && worker_stop(node->worker, node->settings->grace_ms, &err) < 0)
         LOG(&node->log, LOG_WARN, "workers.not_stopped", KC("reason", err.text));
     if (node->worker)
         node->ended = worker_counts(node->worker);
+    services_stop_finish(&node->services, &node->ended);
     validator_questions_halt(node->questions);
     node->workers_stopped.run = on_workers_stopped;
     loop_post(node->loop, &node->workers_stopped);
@@ -248,6 +283,7 @@ static void on_signal(int signo, void *ctx)
     if (node->stop_signals == 2) {
         if (node->worker)
             worker_hurry(node->worker);
+        services_hurry(&node->services);
         return;
     }
     service_stopping(&node->service);
@@ -296,7 +332,7 @@ static int configure_pool(struct node *node, const struct settings *settings, st
     struct worker_rules rules = handler_rules(settings);
 
     if (!node->worker)
-        return start_workers(node, settings, err);
+        return start_commands(node, settings, err);
     if (settings != node->settings)
         TRY(pool_rules(node, settings, &rules, err));
     return worker_configure(node->worker, &rules, err);
@@ -314,6 +350,11 @@ static int apply_settings(struct node *node, const struct settings *fresh, struc
         TRY(encryption_keys_reload(node->stores.keyring, fresh, on_key_missing, node, err));
     TRY(engine_configure(node->engine, fresh, err));
     if (configure_pool(node, fresh, err) < 0) {
+        engine_configure(node->engine, before, &ignored);
+        return -(int)err->code;
+    }
+    if (configure_services(node, fresh, err) < 0) {
+        configure_pool(node, before, &ignored);
         engine_configure(node->engine, before, &ignored);
         return -(int)err->code;
     }
@@ -439,6 +480,7 @@ static int start_server(struct node *node, struct err *err)
     if (!server)
         return -(int)err->code;
     server_show_spans(server, node->spans);
+    server_show_services(server, &node->services.views);
     if (node->questions)
         server_ask_validators(server, validator_questions_ask, node->questions);
     atomic_store(&node->server, server);
@@ -482,6 +524,7 @@ static void stop(struct node *node)
     if (node->stopper_runs)
         pthread_join(node->stopper, NULL);
     worker_free(node->worker);
+    services_close(&node->services);
     if (node->source)
         node->source->verbs->free(node->source);
     validator_questions_halt(node->questions);
@@ -545,6 +588,7 @@ int node_serve_main(const struct settings *settings, const struct node_config *c
 {
     struct node node = {.settings = settings,
                         .grace_ms = settings->grace_ms,
+                        .services = {.open = open_source, .ctx = &node},
                         .reload = {.source = config,
                                    .restart = BUF_INIT(RESTART_BYTES_MAX),
                                    .over = {.run = on_reloaded}}};
@@ -552,6 +596,7 @@ int node_serve_main(const struct settings *settings, const struct node_config *c
     char shown[512];
     int rc;
 
+    services_init(&node.services);
     hold_hangup(SIG_BLOCK);
     store_own_process();
     log_init(&node.log, log_level_of(settings->logs.level), settings->logs.format, STDERR_FILENO);

@@ -34,7 +34,6 @@ int api_recovery_candidates(struct api_call *call);
 int api_recovery_validate(struct api_call *call);
 /* api_stats.c */
 int api_stats(struct api_call *call);
-int api_services(struct api_call *call);
 /* sampler.c */
 int api_stats_history(struct api_call *call);
 /* api_stream.c */

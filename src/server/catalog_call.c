@@ -132,13 +132,29 @@ static int status_of(const struct catalog_request *request)
     return request->op == CATALOG_CREATE ? 201 : 200;
 }
 
+/* It is taken all the same: the service may be configured before its first run. */
+static void add_warning(struct api_call *call, struct str service)
+{
+    struct str text = arena_format(call->arena, "Unknown target service: " STR_FMT "; until a node "
+                                   "or a worker has it, runs of this job end as failed",
+                                   STR_ARG(service));
+
+    call->out.len--; /* the object is opened again */
+    buf_text(&call->out, ",\"warnings\":[");
+    json_write_string(&call->out, text);
+    buf_text(&call->out, "]}");
+}
+
 static int read_written(struct api_call *call, struct store_reader *reader, struct arena *scratch)
 {
     struct catalog_call *ours = call->ctx;
     struct catalog_source source = catalog_call_source(call, reader, scratch);
 
     call->status = status_of(&ours->request);
-    return catalog_write(&source, ours->kind, item_of(&ours->request), &call->out, &call->err);
+    TRY(catalog_write(&source, ours->kind, item_of(&ours->request), &call->out, &call->err));
+    if (ours->request.unknown_service)
+        add_warning(call, ours->request.item.job.target_service);
+    return 0;
 }
 
 static void add_location(struct api_call *call, const struct catalog_request *request)

@@ -9,6 +9,7 @@
 #include "server/catalog_call.h"
 #include "server/routes/api_namespaces.h"
 #include "server/routes/api_tasks.h"
+#include "server/routes/api_services.h"
 
 #define SEGMENTS_MAX 8
 
@@ -208,6 +209,8 @@ const struct route routes[] = {
           "What the queues did in the last hours", 0, "window", "open")
     ROUTE(GET, "/v1/services", api_services, SCOPE(METRICS_READ),
           "Target services and their health", 0, LIST)
+    ROUTE(GET, "/v1/services/{name}", api_service_get, SCOPE(METRICS_READ), "One target service",
+          0, NULL)
     ROUTE(GET, "/v1/stream", api_stream, SCOPE(TASKS_READ),
           "Changes of tasks as server-sent events", 0, "queue", "type", "task_id", "stats")
     ROUTE(GET, "/v1/backup", api_backup_place, EVERYWHERE(ADMIN),

@@ -223,7 +223,12 @@ void server_read_certificates(struct server *server)
 
 void server_show_spans(struct server *server, struct span_export *spans)
 {
-    server->spans = spans;
+    server->shown.spans = spans;
+}
+
+void server_show_services(struct server *server, const struct service_views *services)
+{
+    server->shown.services = services;
 }
 
 void server_ask_validators(struct server *server,

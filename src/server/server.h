@@ -35,6 +35,9 @@ struct tls_config server_tls_config(const struct settings *settings);
 /* Whose counters /metrics shows; NULL = spans are not exported. Before the loop runs. */
 struct span_export;
 void server_show_spans(struct server *server, struct span_export *spans);
+/* What the services of this node are like; lives as long as the server. Before the loop runs. */
+struct service_views;
+void server_show_services(struct server *server, const struct service_views *services);
 
 /* Sets the function that asks validators of task types; without it none is asked. It returns false
  * for "not now". Call this before the loop runs; ctx must live until the server is freed. */

@@ -2,6 +2,7 @@
 #ifndef SERVER_SERVER_INT_H
 #define SERVER_SERVER_INT_H
 
+#include "core/service/service_view.h"
 #include "server/call.h"
 #include "server/door/auth.h"
 #include "server/server.h"
@@ -13,6 +14,12 @@
 struct door;
 struct stream;
 struct sampler;
+
+/* What others count and this server shows. */
+struct server_shown {
+    struct span_export *spans;            /* NULL = not exported */
+    const struct service_views *services; /* NULL = this node calls none */
+};
 
 struct server {
     struct loop *loop;
@@ -27,7 +34,7 @@ struct server {
     struct door *door;
     struct stream *stream;
     struct sampler *sampler;
-    struct span_export *spans; /* NULL = not exported */
+    struct server_shown shown;
     bool (*ask_validator)(void *ctx, struct recovery_question *question); /* NULL = none can */
     void *ask_ctx;
     struct auth auth;

@@ -9,7 +9,7 @@
 #include "base/thread.h"
 #include "core/bounds.h"
 #include "worker/process/control_line.h"
-#include "worker/worker_int.h"
+#include "worker/worker_dispatch.h"
 
 #define SOURCE_STACK_BYTES (512 * 1024) /* threads that call the source, which may speak TLS */
 #define STOP_REPORTS_MS 5000 /* at the end, for an unreachable server */
@@ -21,7 +21,7 @@ static void fill_config(struct worker *worker, const struct worker_config *given
     char host[256] = "";
 
     *config = *given;
-    if (config->slots == 0)
+    if (config->slots == 0 && !config->dispatch)
         config->slots = 4;
     if (config->claim_wait_ms <= 0)
         config->claim_wait_ms = WORKER_CLAIM_WAIT_MS_DEFAULT;
@@ -31,10 +31,12 @@ static void fill_config(struct worker *worker, const struct worker_config *given
         config->grace_ms = WORKER_GRACE_MS_DEFAULT;
     if (config->stack_bytes == 0)
         config->stack_bytes = WORKER_STACK_BYTES_DEFAULT;
-    config->registration.pool_size = config->slots;
+    if (!config->dispatch)
+        config->registration.pool_size = config->slots;
     if (!config->registration.hostname.data && gethostname(host, sizeof host - 1) == 0)
         config->registration.hostname = arena_str(&worker->arena, str_of(host));
-    worker->runs.max = worker_ahead_init(worker) + 2 * REPORTER_ELEMENTS_MAX;
+    worker->runs.max = worker_ahead_init(worker) + 2 * REPORTER_ELEMENTS_MAX +
+                       (config->dispatch ? config->dispatch->max : 0);
 }
 
 static void init_locks(struct worker *worker)
@@ -60,7 +62,7 @@ static int start_thread(pthread_t *thread, size_t stack_bytes, void *(*main)(voi
 
 static int start_slots(struct worker *worker, struct err *err)
 {
-    worker->slots = TRY_MEMORY(calloc(worker->config.slots, sizeof *worker->slots));
+    worker->slots = TRY_MEMORY(calloc(worker->config.slots + 1, sizeof *worker->slots));
     for (uint32_t i = 0; i < worker->config.slots; i++) {
         struct slot *slot = &worker->slots[i];
 
@@ -92,8 +94,9 @@ static int start_threads(struct worker *worker, struct err *err)
                           err);
     worker->beats.started = rc == 0;
     if (rc == 0)
-        rc = start_thread(&worker->claims.thread, SOURCE_STACK_BYTES, worker_claimer_main, worker,
-                          err);
+        rc = start_thread(&worker->claims.thread, SOURCE_STACK_BYTES,
+                          worker->config.dispatch ? worker_dispatch_main : worker_claimer_main,
+                          worker, err);
     worker->claims.started = rc == 0;
     return rc;
 }
@@ -113,7 +116,8 @@ struct worker *worker_start(struct source *source, const struct worker_config *c
         return NULL;
     worker->source = source;
     source->arrived = worker_arrived;
-    source->coming = sysconf(_SC_NPROCESSORS_ONLN) > 1 ? worker_coming : NULL;
+    source->coming = !config->dispatch && sysconf(_SC_NPROCESSORS_ONLN) > 1 ? worker_coming
+                                                                            : NULL;
     source->arrived_ctx = worker;
     worker->log = log;
     fill_config(worker, config);

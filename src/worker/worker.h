@@ -17,6 +17,8 @@
 #define WORKER_GRACE_MS_DEFAULT 5000
 
 /* Everything it points to lives until worker_free. Zero in a number means its default. */
+struct worker_dispatch;
+
 struct worker_config {
     struct source_worker registration; /* pool_size is set from slots; hostname when absent */
     uint32_t slots;                    /* tasks run at once; default 4 */
@@ -30,6 +32,7 @@ struct worker_config {
     uint32_t rules_count;
     const struct function_handler *functions;
     uint32_t functions_count;
+    const struct worker_dispatch *dispatch; /* runs all tasks instead of slots; NULL = none */
 };
 
 struct worker;

@@ -64,7 +64,7 @@ static uint32_t wait_for_room(struct worker *worker)
 }
 
 /* False when stopping. */
-static bool claimer_pause(struct worker *worker, int64_t wait_ms)
+bool worker_claimer_pause(struct worker *worker, int64_t wait_ms)
 {
     struct timespec at = thread_deadline(wait_ms * CLOCK_MS_US);
 
@@ -120,7 +120,10 @@ static uint32_t accept(struct worker *worker, const struct work *works, uint32_t
         if (worker->end.stopping)
             atomic_store(&run->stop, STOP_SHUTDOWN);
         claim->users++;
-        push(worker, run);
+        if (worker->config.dispatch)
+            worker_dispatch_accept(worker, run);
+        else
+            push(worker, run);
     }
     if (claim->users == 0)
         worker_claim_release(worker, claim);
@@ -180,20 +183,19 @@ static int claim_once(struct worker *worker, uint32_t max, uint32_t *count, stru
 {
     struct source *source = worker->source;
     struct work *works = NULL;
+    struct source_want want = {.max = max};
     struct claim *claim;
-    int64_t wait_ms;
     int rc;
 
     *count = 0;
     pthread_mutex_lock(&worker->lock);
     claim = worker->claims.asking = worker_claim_new(worker);
     worker->claims.asked_us = clock_boot_us();
-    wait_ms = claim_wait_ms(worker);
+    want.wait_ms = claim_wait_ms(worker);
     pthread_mutex_unlock(&worker->lock);
     TRY_MEMORY(claim);
-    rc = source->verbs->claim(source, max, wait_ms,
-                              atomic_load(&worker->handlers)->wants_json, &claim->arena, &works,
-                              count, err);
+    want.json = atomic_load(&worker->handlers)->wants_json;
+    rc = source->verbs->claim(source, &want, &claim->arena, &works, count, err);
     if (rc < 0 || *count == 0 || works) /* else they have arrived already */
         worker_arrived(worker, works, rc < 0 ? 0 : *count);
     return rc;
@@ -221,7 +223,7 @@ void *worker_claimer_main(void *ctx)
         } else if (wait_ms == BACK_OFF_FIRST_MS && !is_stopping(worker)) {
             LOG(worker->log, LOG_WARN, "claim.failed", KC("error", err.text));
         }
-        if (!claimer_pause(worker, wait_ms))
+        if (!worker_claimer_pause(worker, wait_ms))
             break;
         if (rc < 0)
             wait_ms = wait_ms * 2 < BACK_OFF_MS_MAX ? wait_ms * 2 : BACK_OFF_MS_MAX;

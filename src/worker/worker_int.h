@@ -106,6 +106,7 @@ struct worker_claims {
     bool started;
     bool named;               /* the types to claim were given, not taken from the handlers */
     pthread_cond_t room_come; /* the claimer waits */
+    bool room_news;           /* of a dispatch, since it was asked what it wants */
     struct claim *asking;     /* the claim under way ... */
     int64_t asked_us;         /* ... and when it was sent */
 };
@@ -156,6 +157,10 @@ struct worker {
     struct worker_end end;
 };
 
+/* worker_dispatch.c */
+void *worker_dispatch_main(void *worker); /* the claimer of a worker without slots */
+void worker_dispatch_accept(struct worker *worker, struct run *run); /* the lock is held */
+
 /* worker_handlers.c */
 int worker_handlers_set(struct worker *worker, const struct handler_rule *rules,
                         uint32_t rules_count, int64_t grace_ms, struct err *err);
@@ -163,6 +168,8 @@ void worker_handlers_deinit(struct worker *worker);
 
 /* worker_slots.c */
 void *worker_slot_main(void *slot);
+/* Its lease may be over: a machine that slept finds it so. */
+bool worker_lease_gone(const struct worker *worker, const struct run *run);
 
 /* worker_runs.c; the lock is held. */
 struct claim *worker_claim_new(struct worker *worker);
@@ -186,6 +193,7 @@ void worker_suspect_end(struct slot *slot); /* when its outcome was handed to th
 void worker_start_answered(struct worker *worker, struct run *run); /* the lock is held */
 
 /* worker_claims.c */
+bool worker_claimer_pause(struct worker *worker, int64_t wait_ms); /* false when stopping */
 void *worker_claimer_main(void *worker);
 void worker_arrived(void *worker, const struct work *works, uint32_t count); /* source.arrived */
 void worker_answered(void *worker, const struct report *reports,

@@ -43,7 +43,7 @@ static bool queue_report(struct handler_run *base, const struct report *report, 
 
 /* The lease counts from when the claim was sent, or from the last answered heartbeat that knew of
  * the task. A machine that slept in between finds it gone. */
-static bool lease_gone(const struct worker *worker, const struct run *run)
+bool worker_lease_gone(const struct worker *worker, const struct run *run)
 {
     int64_t renewed_us = atomic_load(&worker->beats.renewed_us);
     int64_t from_us = renewed_us > run->accepted_us ? renewed_us : run->sent_us;
@@ -99,7 +99,7 @@ static struct report decide(struct slot *slot, struct run *run, struct process_l
 
     if (stop != STOP_NONE)
         return unbegun(stop);
-    if (lease_gone(worker, run)) {
+    if (worker_lease_gone(worker, run)) {
         char id[UUID_TEXT_BYTES];
 
         uuid_format(&run->task.id, id);

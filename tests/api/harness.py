@@ -123,7 +123,11 @@ class ApiTest(unittest.TestCase):
         self.server = Server(self.folder, *self.arguments, environment=self.environment)
         self.local = threading.local()
         self.addCleanup(self.tear_server_down)
+        self.write_configuration()
         self.server.start()
+
+    def write_configuration(self):
+        """Files in self.folder that the server reads when it starts."""
 
     def tear_server_down(self):
         try:

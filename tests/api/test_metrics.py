@@ -160,6 +160,12 @@ class Metrics(ApiTest):
 
 class Shipped(ApiTest):
     """What is shipped is made of metrics that are there."""
+    arguments = ("--config", "p.yaml")
+
+    def write_configuration(self):
+        path = pathlib.Path(self.folder, "p.yaml")
+        path.write_text("services: [{name: s, url: 'http://127.0.0.1:9'}]\n")
+        path.chmod(0o600)
 
     def names(self):
         self.register()
@@ -192,6 +198,24 @@ class Shipped(ApiTest):
                 ("0+50x20", [{"exp_labels": {"severity": "warning", "instance": "a"},
                               "exp_annotations": {"summary": "250 wrong tokens in 5 min on a: "
                                                              "a client may be guessing"}}]))]}
+        path = os.path.join(self.folder, "tests.yml")
+        pathlib.Path(path).write_text(json.dumps(tests))
+        done = subprocess.run([promtool(), "test", "rules", path], capture_output=True, text=True,
+                              timeout=120, check=False)
+        self.assertEqual(done.returncode, 0, done.stdout + done.stderr)
+
+    def test_d14_a_service_that_is_down_raises_an_alert(self):
+        if not promtool():
+            self.skipTest("promtool is missing (apt-get install prometheus)")
+        alert = {"exp_labels": {"severity": "critical", "instance": "a", "service": "s"},
+                 "exp_annotations": {"summary": "Service s is down for a: its tasks wait or are "
+                                                "retried"}}
+        tests = {"rule_files": [str(RULES)], "evaluation_interval": "1m", "tests": [
+            {"interval": "1m", "alert_rule_test": [
+                {"eval_time": "5m", "alertname": "ServiceUnavailable", "exp_alerts": alerts}],
+             "input_series": [{"series": 'perdura_service_up{instance="a",service="s"}',
+                               "values": f"{up}x10"}]}
+            for up, alerts in ((1, []), (0, [alert]))]}
         path = os.path.join(self.folder, "tests.yml")
         pathlib.Path(path).write_text(json.dumps(tests))
         done = subprocess.run([promtool(), "test", "rules", path], capture_output=True, text=True,

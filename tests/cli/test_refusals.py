@@ -132,8 +132,12 @@ class Doctor(FolderTest):
         done = self.perdura("doctor", "--json", "--server", "http://127.0.0.1:1", code=1)
         failures = [check["detail"] for check in json.loads(done.stdout)["checks"]
                     if check["name"] == "handler" and check["verdict"] == "failure"]
-        self.assertEqual(len(failures), 2, failures)
-        self.assertTrue(any("not-anywhere" in detail for detail in failures))
+        self.assertEqual(len(failures), 1, failures)
+        self.assertIn("not-anywhere", failures[0])
+        service = next(check for check in json.loads(done.stdout)["checks"]
+                       if check["name"] == "service")
+        self.assertEqual(service["verdict"], "warning")
+        self.assertIn("Service s is not available: ", service["detail"])
         done = self.perdura("doctor", "--json", "--server", "http://127.0.0.1:1", code=1, PATH="")
         self.assertIn("not-anywhere", done.stdout)
 

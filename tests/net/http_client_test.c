@@ -434,7 +434,7 @@ static void remote_registers_and_claims(struct server *server, struct source *so
                         "\"correlation_id\":null,\"lease_token\":7,\"lease_ms\":30000,"
                         "\"attempt\":2,\"checkpoint\":{\"name\":\"one\",\"progress\":30,"
                         "\"data\":[1],\"database_state\":null,\"file_state\":null}}]}");
-    must(source->verbs->claim(source, 5, 1000, true, arena, &works, &count, &err), &err);
+    must(source->verbs->claim(source, &(struct source_want){.max = 5, .wait_ms = 1000}, arena, &works, &count, &err), &err);
     assert_int_equal(count, 1);
     assert_non_null(strstr(server->request, "POST /v1/workers/h-1-x%20y:claim HTTP"));
     assert_non_null(strstr(server->request, "{\"queues\":[\"default\"],\"types\":[\"email:*\"],"
@@ -525,7 +525,7 @@ static void remote_source_speaks_the_workers_routes(void **state)
         struct work *works;
         uint32_t count;
 
-        assert_int_equal(source->verbs->claim(source, 1, 1000, true, &arena, &works, &count, &err),
+        assert_int_equal(source->verbs->claim(source, &(struct source_want){.max = 1, .wait_ms = 1000}, &arena, &works, &count, &err),
                          -ERR_UNAVAILABLE);
         must(source->verbs->heartbeat(source, NULL, 0, &arena, &answer, &err), &err);
     }

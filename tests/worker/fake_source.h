@@ -140,18 +140,18 @@ static void fill_work(struct fake *fake, struct fake_task *task, struct work *wo
                           .json = STR("{\"type\":\"test\"}")};
 }
 
-static int fake_claim(struct source *source, uint32_t max, int64_t wait_ms, bool want_json,
+static int fake_claim(struct source *source, const struct source_want *want,
                       struct arena *arena, struct work **works, uint32_t *count, struct err *err)
 {
     struct fake *fake = fake_of(source);
-    struct timespec at = soon(wait_ms);
+    struct timespec at = soon(want->wait_ms);
     int64_t delay_ms;
     int rc = 0;
 
     *count = 0;
     pthread_mutex_lock(&fake->lock);
     fake->claims++;
-    fake->wanted_json = want_json;
+    fake->wanted_json = want->json;
     while (fake->next == fake->count && !fake->interrupted && !fake->unknown && !fake->down)
         if (pthread_cond_timedwait(&fake->changed, &fake->lock, &at) != 0)
             break;
@@ -160,8 +160,8 @@ static int fake_claim(struct source *source, uint32_t max, int64_t wait_ms, bool
     else if (fake->unknown)
         rc = err_set(err, ERR_NOT_FOUND, "unknown");
     if (rc == 0) {
-        *works = arena_alloc_array(arena, max, sizeof **works);
-        while (*count < max && fake->next < fake->count)
+        *works = arena_alloc_array(arena, want->max, sizeof **works);
+        while (*count < want->max && fake->next < fake->count)
             fill_work(fake, &fake->tasks[fake->next++], &(*works)[(*count)++]);
         if (*count > fake->largest_claim)
             fake->largest_claim = *count;
@@ -311,7 +311,7 @@ static void fake_interrupt(struct source *source)
 
 static const struct source_verbs fake_verbs = {fake_register,  fake_claim, fake_report,
                                                fake_heartbeat, fake_leave,
-                                               fake_interrupt, NULL};
+                                               fake_interrupt, NULL, NULL};
 
 static struct fake *fake_new(void)
 {

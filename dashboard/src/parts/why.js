@@ -30,7 +30,7 @@ function variant(reason, detail) {
 function sentence({ reason, text, detail }) {
     const key = variant(reason, detail);
     const values = { queue: detail.queue, type: detail.type, key: detail.key, worker: detail.worker_id,
-        job: detail.job, until: at(detail.until), since: at(detail.since ?? detail.completed_at),
+        job: detail.job, service: detail.service, until: at(detail.until), since: at(detail.since ?? detail.completed_at),
         running: number(detail.running), most: number(detail.concurrency ?? detail.max_concurrent),
         count: number(detail.count), per: duration(detail.per_ms), slots: number(detail.slots),
         retry: number(detail.retry), retries: number(detail.max_retries), attempts: number(detail.attempts),

@@ -61,14 +61,14 @@ static void check_handlers(struct doctor *doctor)
                              STR_ARG(rule->type), rule->validate_command[0]),
                 STR("install the program, make it executable, or correct 'validate'"));
         }
-        if (rule->command && node_program_exists(rule, rule->command))
+        if (rule->service.data || (rule->command && node_program_exists(rule, rule->command)))
             continue;
         missing++;
         if (!rule->command) {
             add(doctor, DOCTOR_FAILURE, "handler",
                 arena_format(arena, STR_FMT ": has no command, so no worker takes its tasks",
                              STR_ARG(rule->type)),
-                STR("give it a 'command'; this version runs commands only"));
+                STR("give it a 'command' or a 'service'"));
             continue;
         }
         add(doctor, DOCTOR_FAILURE, "handler",
@@ -76,7 +76,7 @@ static void check_handlers(struct doctor *doctor)
                          rule->command[0]),
             STR("install the program, make it executable, or correct 'command'"));
     }
-    if (settings->handlers_count == 0)
+    if (settings->handlers_count + settings->pool.services_count == 0)
         add(doctor, DOCTOR_WARNING, "handlers", STR("none are configured"),
             STR("list them under 'handlers:' in perdura.yaml, or run workers elsewhere"));
     else if (missing == 0)
@@ -181,6 +181,19 @@ static void check_access(struct doctor *doctor)
     struct doctor_check checks[NODE_ACCESS_CHECKS_MAX];
     uint32_t count = node_doctor_access(&doctor->config->settings, &doctor->call->arena, checks);
 
+    for (uint32_t i = 0; i < count && doctor->count < CHECKS_MAX; i++)
+        doctor->checks[doctor->count++] = checks[i];
+}
+
+static void check_services(struct doctor *doctor)
+{
+    struct call *call = doctor->call;
+    struct doctor_check *checks;
+    uint32_t count = 0;
+
+    if (node_doctor_services(&doctor->config->settings, &call->arena, &checks, &count,
+                             &call->err) < 0)
+        return; /* without memory nothing else is said either */
     for (uint32_t i = 0; i < count && doctor->count < CHECKS_MAX; i++)
         doctor->checks[doctor->count++] = checks[i];
 }
@@ -362,6 +375,7 @@ static int examine(struct doctor *doctor)
     check_tls(doctor);
     check_access(doctor);
     check_handlers(doctor);
+    check_services(doctor);
     check_users(doctor);
     check_secrets(doctor);
     check_server(doctor);

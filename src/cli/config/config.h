@@ -20,12 +20,6 @@
 
 enum config_origin { ORIGIN_DEFAULT, ORIGIN_FILE, ORIGIN_ENVIRONMENT, ORIGIN_FLAG };
 
-/* An entry of `services:`, which handlers name. */
-struct config_service {
-    struct str name;
-    struct str url;
-};
-
 struct config_value_origin {
     enum config_origin origin;
     struct str where; /* "perdura.yaml:3", "PERDURA_STORE", "--store"; absent for defaults */
@@ -33,8 +27,6 @@ struct config_value_origin {
 
 struct config {
     struct settings settings;
-    const struct config_service *services;
-    uint32_t services_count;
     struct str file; /* the file that was read; absent = none */
     struct config_value_origin origins[CONFIG_SETTINGS_MAX]; /* by index of config_fields */
     struct arena arena;
@@ -86,7 +78,7 @@ enum config_kind {
     CONFIG_LIST,      /* a list of mappings */
     CONFIG_SCOPES,    /* a list of scopes and roles, or one text with spaces between */
     CONFIG_RANGES,    /* a list of addresses and ranges of them */
-    CONFIG_GROUPS     /* a mapping of names to CONFIG_SCOPES; its record has both */
+    CONFIG_GROUPS     /* a mapping of names to values or mappings; its record has the name first */
 };
 
 struct config_record;
@@ -131,6 +123,9 @@ int config_set_defaults(void *record, const struct config_record *type, struct a
 int config_check(const struct config *config, const char *name, struct err *err);
 int config_check_access(const struct config *config, const char *name, struct err *err);
 extern const struct config_record config_certificate_record, config_group_record;
+/* Those of `services:`, config_services.c. */
+int config_check_services(const struct config *config, const char *name, struct err *err);
+extern const struct config_record config_service_record;
 
 /* The value as a person would write it; passwords in addresses and secrets are hidden. */
 void config_show(const struct config *config, const struct config_field *field, struct buf *out);

@@ -9,14 +9,12 @@ static int check_names(const struct config *config, const char *name, struct err
 
     for (uint32_t i = 0; i < settings->handlers_count; i++) {
         const struct handler_rule *rule = &settings->handlers[i];
-        bool known = !rule->service.data;
+        bool known = !rule->service.data || settings_service(settings, rule->service);
 
         for (uint32_t j = 0; j < i; j++)
             if (str_eq(settings->handlers[j].type, rule->type))
                 return err_set(err, ERR_INVALID, "%s: two handlers have the type '" STR_FMT "'",
                                name, STR_ARG(rule->type));
-        for (uint32_t j = 0; j < config->services_count && !known; j++)
-            known = str_eq(config->services[j].name, rule->service);
         if (!known)
             return err_set(err, ERR_INVALID, "%s: handler '" STR_FMT "' names the service '" STR_FMT
                            "', which services does not list", name, STR_ARG(rule->type),
@@ -52,6 +50,7 @@ static int check_retention(const struct config *config, const char *name, struct
 int config_check(const struct config *config, const char *name, struct err *err)
 {
     TRY(check_names(config, name, err));
+    TRY(config_check_services(config, name, err));
     TRY(config_check_access(config, name, err));
     return check_retention(config, name, err);
 }

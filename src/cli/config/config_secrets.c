@@ -275,9 +275,47 @@ static int read_password(struct config *config, const struct config_inputs *inpu
     return add_password(config, password, err);
 }
 
+/* Values of headers that are sent to services. */
+static int read_header(struct config *config, const struct service_rule *rule,
+                       struct service_header *header, struct err *err)
+{
+    struct arena *arena = &config->arena;
+    struct str named = arena_format(arena, "header " STR_FMT " of service " STR_FMT,
+                                    STR_ARG(header->name), STR_ARG(rule->name));
+
+    if (header->file.data)
+        return read_secret_file(arena_cstr(arena, header->file), named, arena, &header->value,
+                                err);
+    if (!header->env.data)
+        return 0;
+    header->value = config_getenv(NULL, arena_cstr(arena, header->env));
+    for (size_t i = 0; i < header->value.len; i++)
+        if ((unsigned char)header->value.data[i] < ' ' || header->value.data[i] == 127)
+            return err_set(err, ERR_INVALID, "the variable " STR_FMT " (" STR_FMT ") must be one "
+                           "line of text", STR_ARG(header->env), STR_ARG(named));
+    return header->value.data ? 0 : err_set(err, ERR_INVALID, "the variable " STR_FMT " (" STR_FMT
+                                            ") is not set", STR_ARG(header->env), STR_ARG(named));
+}
+
+static int read_headers(struct config *config, struct err *err)
+{
+    const struct settings *settings = &config->settings;
+
+    for (uint32_t i = 0; i < settings->pool.services_count; i++)
+        for (uint32_t h = 0; h < settings->pool.services[i].headers_count; h++) {
+            const struct service_rule *rule = &settings->pool.services[i];
+
+            /* The list is the arena's own, made by the walk a moment ago. */
+            TRY(read_header(config, rule, (struct service_header *)(uintptr_t)&rule->headers[h],
+                            err));
+        }
+    return 0;
+}
+
 int config_read_secrets(struct config *config, const struct config_inputs *inputs,
                         struct err *err)
 {
+    TRY(read_headers(config, err));
     TRY(read_token(config, inputs, err));
     return read_password(config, inputs, err);
 }

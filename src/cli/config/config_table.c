@@ -168,15 +168,6 @@ static const struct config_field handler_fields[] = {
 static const struct config_record handler_record = {"handlers", sizeof(struct handler_rule),
                                                     handler_fields, check_handler};
 
-static const struct config_field service_fields[] = {
-    {.key = "name", .kind = CONFIG_TEXT, AT(config_service, name), .max = BOUND_NAME_BYTES,
-     .required = true, .help = "name that handlers and jobs use"},
-    {.key = "url", .kind = CONFIG_TEXT, AT(config_service, url), .max = BOUND_URL_BYTES,
-     .required = true, .help = "where its tasks are sent"},
-    {0}};
-static const struct config_record service_record = {"services", sizeof(struct config_service),
-                                                    service_fields, NULL};
-
 static const struct config_field type_limit_fields[] = {
     {.key = "type", .kind = CONFIG_TEXT, AT(type_limit, type), .max = BOUND_NAME_BYTES,
      .required = true, .help = "task type"},
@@ -459,9 +450,9 @@ static const struct config_field root_fields[] = {
      .help = "folder for JSON lines of removed tasks"},
     {.key = "handlers", .live = true, .kind = CONFIG_LIST, SETTING_LIST(handlers), .max = 4096,
      .record = &handler_record, .help = "what runs tasks, by type"},
-    {.key = "services", .live = true, .kind = CONFIG_LIST, AT(config, services),
-     .count_offset = offsetof(struct config, services_count), .max = 1024,
-     .record = &service_record, .help = "targets that handlers name"},
+    {.key = "services", .live = true, .kind = CONFIG_LIST, SETTING_LIST(pool.services), .max = 1024,
+     .record = &config_service_record,
+     .help = "programs of others that run tasks, over HTTP"},
     {.key = "queues", .live = true, .kind = CONFIG_LIST, SETTING_LIST(queues), .max = BOUND_QUEUES,
      .record = &queue_record, .help = "limits and order of queues"},
     {.key = "rules", .live = true, .kind = CONFIG_LIST, SETTING_LIST(rules), .max = 1024,

@@ -355,7 +355,16 @@ static int set_ranges(struct walk *walk, const yaml_node_t *node, const struct c
 static int set_field(struct walk *walk, const yaml_node_t *node, const struct config_field *field,
                      void *record);
 
-/* The mapping's keys and values as the two fields of the record. */
+/* A value of a mapping of names: the record's second field, or a mapping of those behind it. */
+static int set_named(struct walk *walk, const yaml_node_t *node, const struct config_record *type,
+                     void *entry)
+{
+    if (node->type != YAML_MAPPING_NODE || type->fields[1].kind == CONFIG_SCOPES)
+        return set_field(walk, node, &type->fields[1], entry);
+    return walk_mapping(walk, node, type, NULL, entry);
+}
+
+/* The mapping's keys as the first field of the record, its values as the others. */
 static int set_groups(struct walk *walk, const yaml_node_t *node, const struct config_field *field,
                       void *record)
 {
@@ -364,7 +373,8 @@ static int set_groups(struct walk *walk, const yaml_node_t *node, const struct c
     char *entries;
 
     if (node->type != YAML_MAPPING_NODE || mapping_count(node) > (size_t)field->max)
-        return refuse(walk, node, field->key, "a mapping of names to scopes");
+        return refuse(walk, node, field->key, type->fields[1].kind == CONFIG_SCOPES
+                      ? "a mapping of names to scopes" : "a mapping of names to values");
     count = (uint32_t)mapping_count(node);
     entries = arena_alloc_array(&walk->config->arena, count + 1, type->bytes);
     if (!entries)
@@ -372,12 +382,16 @@ static int set_groups(struct walk *walk, const yaml_node_t *node, const struct c
     for (uint32_t i = 0; i < count; i++) {
         yaml_node_pair_t *pair = &node->data.mapping.pairs.start[i];
         char *entry = entries + i * type->bytes;
+        struct err why;
 
-        TRY(set_field(walk, node_at(walk, pair->key), &type->fields[0], entry));
         if (is_repeated(walk, node, i, scalar_text(node_at(walk, pair->key))))
             return refuse(walk, node_at(walk, pair->key), field->key,
                           "without names that are given twice");
-        TRY(set_field(walk, node_at(walk, pair->value), &type->fields[1], entry));
+        TRY(config_set_defaults(entry, type, &walk->config->arena, walk->err));
+        TRY(set_field(walk, node_at(walk, pair->key), &type->fields[0], entry));
+        TRY(set_named(walk, node_at(walk, pair->value), type, entry));
+        if (type->check && type->check(entry, &why) < 0)
+            TRY(at_line(walk, node_at(walk, pair->key), &why));
     }
     memcpy((char *)record + field->offset, &entries, sizeof entries);
     memcpy((char *)record + field->count_offset, &count, sizeof count);

@@ -3,6 +3,7 @@
 #include "core/plan/catalog_int.h"
 
 #include "calendar/window.h"
+#include "core/service/service_url.h"
 #include "core/task/search.h"
 
 #define SETTING_BYTES_MAX 24 /* of a key that may be a misspelt one; the longest has 16 */
@@ -189,6 +190,7 @@ int category_check(const struct category *category, struct err *err)
 int job_check(const struct job *job, struct err *err)
 {
     struct job defaults;
+    struct err why;
 
     if (!job->name.data)
         return missing("name", "a job is known by it", err);
@@ -199,6 +201,13 @@ int job_check(const struct job *job, struct err *err)
     if (job->target_method.data && !job->target_service.data)
         return err_set_field(err, ERR_INVALID, "target_method",
                              "\"target_method\" needs a \"target_service\" that has it.");
+    if (job->target_service.data && !service_name_valid(job->target_service))
+        return err_set_field(err, ERR_INVALID, "target_service",
+                             "\"target_service\" must be of letters, digits, '.', '_', '~' and "
+                             "'-', as the names of services are.");
+    if (job->target_method.data && service_method_check(job->target_method, &why) < 0)
+        return err_set_field(err, ERR_INVALID, "target_method", "\"target_method\": %s.",
+                             why.text);
     job_init(&defaults);
     return catalog_check_numbers(&catalog_job_table, job, &defaults, err);
 }

@@ -3,6 +3,7 @@
  * there are jobs. Pure; any thread. */
 #include "core/plan/job.h"
 
+#include "core/service/service_url.h"
 #include "core/spec/spec_int.h"
 
 /* ---- what a run is ---- */
@@ -48,6 +49,14 @@ static void take_values(const struct job *job, struct task_input *input)
         spec->queue = job->queue;
 }
 
+/* A target needs no handler: its type says whom to call. */
+struct str job_run_type(const struct job *job, struct arena *arena)
+{
+    if (job->target_service.data)
+        return service_type(job->target_service, job->target_method, arena);
+    return job->task_type.data ? job->task_type : job->name;
+}
+
 int job_task_input(const struct job *job, const struct category *category,
                    const struct schedule *schedule, struct str payload,
                    const struct settings *settings, struct arena *arena, struct task_input *input,
@@ -58,7 +67,8 @@ int job_task_input(const struct job *job, const struct category *category,
 
     spec_init(input);
     spec->namespace_name = job->namespace_name;
-    spec->type = job->task_type.data ? job->task_type : job->name;
+    spec->type = job_run_type(job, arena);
+    TRY_MEMORY(spec->type.data);
     spec->name = job->name;
     spec->payload = payload.data ? payload : job->payload;
     spec->callback_url = job->callback_url;

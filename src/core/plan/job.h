@@ -6,6 +6,9 @@
 #include "core/plan/catalog.h"
 #include "core/spec/spec.h"
 
+/* The type of its runs, in arena where it is made. */
+struct str job_run_type(const struct job *job, struct arena *arena);
+
 /* The task of a run. category is the job's (general where it has none), schedule may be NULL.
  * Values: the job's, else the handler's (settings), else the category's, else the default. The
  * payload is payload if given, else the job's. No input hash: two runs with the same input are

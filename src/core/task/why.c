@@ -52,6 +52,8 @@ static void find_pending(struct found *found, const struct why_facts *facts)
 {
     add_if(found, facts->queue_paused_at_us != 0, WHY_QUEUE_PAUSED);
     add_if(found, facts->window_opens_us != 0, WHY_WINDOW);
+    add_if(found, facts->service.down_since_us != 0, WHY_SERVICE_DOWN);
+    add_if(found, facts->service.wait_until_us > facts->wall_us, WHY_SERVICE_WAIT);
     add_if(found, has_no_worker(facts), WHY_NO_WORKER);
     find_limits(found, facts);
     add_if(found,

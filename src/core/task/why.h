@@ -31,6 +31,8 @@
     X(WHY_WINDOW, "window")                       \
     X(WHY_DELAYED, "delayed")                     \
     X(WHY_QUEUE_PAUSED, "queue_paused")           \
+    X(WHY_SERVICE_DOWN, "service_down")           \
+    X(WHY_SERVICE_WAIT, "service_wait")           \
     X(WHY_NO_WORKER, "no_worker")                 \
     X(WHY_QUEUE_CONCURRENCY, "queue_concurrency") \
     X(WHY_QUEUE_RATE, "queue_rate")               \
@@ -96,6 +98,14 @@ struct why_pause {
     struct str reason;
 };
 
+/* The service it would be sent to, as this node knows it. Wall clock. */
+struct why_service {
+    struct str name;
+    int64_t down_since_us; /* its breaker is open; 0 = it is not */
+    int64_t next_try_us;
+    int64_t wait_until_us; /* it asked not to be called before; 0 = it did not */
+};
+
 /* Live workers. */
 struct why_workers {
     uint32_t live;              /* that serve any queue, ... */
@@ -133,6 +143,7 @@ struct why_facts {
     int64_t window_opens_us;    /* 0 = open, or none */
     struct why_limit queue, type, key;
     struct why_workers workers;
+    struct why_service service;
     int64_t line;               /* tasks ready in its queue; -1 = not counted */
 
     struct why_pause pause;

@@ -505,6 +505,30 @@ static void tell_limit(struct pen *pen, enum why_reason concurrency, enum why_re
     note_time(pen, "until", limit->open_at_us);
 }
 
+static void tell_service(struct pen *pen)
+{
+    const struct why_service *service = &pen->facts->service;
+
+    buf_format(&pen->text, "service " STR_FMT " is down since ", STR_ARG(service->name));
+    say_time(&pen->text, service->down_since_us, pen->facts->wall_us);
+    buf_text(&pen->text, ", next try ");
+    say_time(&pen->text, service->next_try_us, pen->facts->wall_us);
+    render_text(&pen->detail, "service", service->name);
+    note_time(pen, "since", service->down_since_us);
+    note_time(pen, "until", service->next_try_us);
+}
+
+static void tell_service_wait(struct pen *pen)
+{
+    const struct why_service *service = &pen->facts->service;
+
+    buf_format(&pen->text, "service " STR_FMT " asked not to be called before ",
+               STR_ARG(service->name));
+    say_time(&pen->text, service->wait_until_us, pen->facts->wall_us);
+    render_text(&pen->detail, "service", service->name);
+    note_time(pen, "until", service->wait_until_us);
+}
+
 static void tell_busy(struct pen *pen)
 {
     const struct why_facts *facts = pen->facts;
@@ -552,6 +576,8 @@ static void tell(struct pen *pen, enum why_reason reason)
         [WHY_WINDOW] = tell_window,
         [WHY_DELAYED] = tell_delay,
         [WHY_QUEUE_PAUSED] = tell_queue_pause,
+        [WHY_SERVICE_DOWN] = tell_service,
+        [WHY_SERVICE_WAIT] = tell_service_wait,
         [WHY_NO_WORKER] = tell_no_worker,
         [WHY_WORKERS_BUSY] = tell_busy,
         [WHY_READY] = tell_ready};

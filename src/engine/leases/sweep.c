@@ -279,6 +279,7 @@ int sweep_run(struct batch *batch, int64_t *next_us, struct err *err)
         return 0;
     TRY(drop_silent_workers(batch, &more_left, err));
     TRY(unclaimed_fail(batch, &more_left, err));
+    TRY(unknown_services_fail(batch, &more_left, err));
     TRY(follow_plans(batch, &more_left, err));
     TRY(save_time(batch, err));
     batch->swept = true;

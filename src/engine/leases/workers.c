@@ -289,6 +289,7 @@ void workers_grant_grace(struct engine *engine, int64_t now_us)
     struct worker_state *worker;
 
     engine->leases.heard_since_us = now_us;
+    atomic_store(&engine->leases.calls_wait, true); /* tasks from before */
     while ((worker = map_next(&engine->leases.workers, &cursor)) != NULL)
         if (worker->row.lease_until_us < until_us)
             worker->row.lease_until_us = until_us;

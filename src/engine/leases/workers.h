@@ -5,6 +5,7 @@
 
 #include "base/arena.h"
 #include "base/map.h"
+#include "core/bounds.h"
 #include "engine/engine.h"
 #include "engine/tasks/declined.h"
 #include "store/store.h"
@@ -39,6 +40,14 @@ struct lost_worker {
     char id[];
 };
 
+/* A service that tasks wait for and that is not known. */
+#define MISSING_SERVICES_MAX 16
+struct missing_service {
+    char name[BOUND_SERVICE_BYTES + 1]; /* "" = a free place */
+    int64_t since_us;
+    int64_t seen_us; /* the last look that found it missing */
+};
+
 struct leases {
     struct map workers;        /* struct worker_state */
     size_t workers_bytes;      /* memory of all of them */
@@ -53,6 +62,9 @@ struct leases {
     uint32_t pools;            /* in-process workers beside the node's own */
     uint64_t follows;          /* how often all rows of workers were read */
     int64_t followed_us;       /* the last time */
+    _Atomic bool calls_wait;   /* tasks of services may be pending; of the first writer */
+    int64_t services_looked_us;
+    struct missing_service missing[MISSING_SERVICES_MAX];
 };
 
 int workers_load(struct engine *engine, struct err *err);

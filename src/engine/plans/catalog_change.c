@@ -552,6 +552,10 @@ int catalog_apply(struct batch *batch, struct request *base)
     if (rc < 0)
         return rc;
     batch->news.catalog_changed = true;
+    request->unknown_service =
+        request->kind == CATALOG_JOB && request->op != CATALOG_DELETE &&
+        request->item.job.target_service.data &&
+        !unknown_services_has(batch->engine, request->item.job.target_service);
     if (request->kind == CATALOG_CATEGORY)
         claim_heat_categories(batch);
     chore_soon(batch->engine, CHORE_FIRE, 0); /* checked again after this batch */

@@ -25,5 +25,12 @@ void claim_heat_categories(struct batch *batch);
 int claim_hand_over(struct batch *batch, struct err *err);
 /* fails what no live worker can take, where that is wanted */
 int unclaimed_fail(struct batch *batch, bool *more, struct err *err);
+/* Takes the first *left tasks of a lane out of the line and gives each to `fail`. */
+int unclaimed_fail_lane(struct batch *batch, const struct lane_count *lane,
+                        int (*fail)(struct batch *batch, struct task *task, struct err *err),
+                        uint32_t *left, struct err *err);
+/* unknown_services.c: the same for tasks of services that are not known; and whether one is. */
+int unknown_services_fail(struct batch *batch, bool *more, struct err *err);
+bool unknown_services_has(struct engine *engine, struct str service);
 
 #endif

@@ -5,6 +5,7 @@
 #include "engine/tasks/explain.h"
 
 #include "core/bounds.h"
+#include "core/service/service_view.h"
 #include "engine/access/rights.h"
 #include "engine/batch.h"
 #include "engine/engine_state.h"
@@ -129,6 +130,17 @@ static void look_at_claims(struct batch *batch, const struct task *task, struct 
     }
 }
 
+static void look_at_service(const struct engine *engine, const struct task *task,
+                            struct why_facts *facts)
+{
+    const struct service_views *services = engine->config.services;
+    struct service_view view;
+
+    if (services && services->of_type(services->ctx, task->spec.type, &view))
+        facts->service = (struct why_service){view.name, view.down_since_us, view.next_try_us,
+                                              view.wait_until_us};
+}
+
 /* ---- all of it ---- */
 
 static int look_at_queue(struct batch *batch, const struct task *task, struct arena *arena,
@@ -141,6 +153,7 @@ static int look_at_queue(struct batch *batch, const struct task *task, struct ar
         TRY(workers_follow(batch, err));
     TRY(look_at_workers(batch, task, arena, facts, err));
     look_at_claims(batch, task, facts);
+    look_at_service(batch->engine, task, facts);
     if (!state)
         return 0;
     facts->queue_paused_at_us = state->row.paused_at_us;

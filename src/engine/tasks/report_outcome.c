@@ -7,7 +7,16 @@
 #include "engine/leases/lose.h"
 #include "engine/tasks/reports.h"
 
-/* {"reason":…,"error":…,"details":…} for the execution and error_details of the task. */
+/* The call of a service says whom it called: its members stand beside reason and message. */
+static bool is_call(struct str details)
+{
+    return details.data && json_kind(details) == JSON_OBJECT &&
+           json_get(details, STR("code")).data && json_get(details, STR("service")).data &&
+           !json_get(details, STR("reason")).data && !json_get(details, STR("message")).data &&
+           !json_get(details, STR("correlation_id")).data;
+}
+
+/* {"reason":…,"message":…,"details":…} for the execution and error_details of the task. */
 static struct str error_json(struct batch *batch, const char *reason, struct str error,
                              struct str details, struct str correlation_id)
 {
@@ -16,7 +25,10 @@ static struct str error_json(struct batch *batch, const char *reason, struct str
     buf_format(&text, "{\"reason\":\"%s\"", reason);
     if (error.data)
         json_write_member_string(&text, "message", error);
-    if (details.data) {
+    if (is_call(details)) {
+        buf_byte(&text, ',');
+        buf_append(&text, details.data + 1, details.len - 2);
+    } else if (details.data) {
         buf_text(&text, ",\"details\":");
         buf_str(&text, details);
     }

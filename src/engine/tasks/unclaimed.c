@@ -60,8 +60,9 @@ static int fail_one(struct batch *batch, struct task *task, struct err *err)
                       STR("{\"reason\":\"no_handler\"}"), err);
 }
 
-static int fail_lane(struct batch *batch, const struct lane_count *lane, uint32_t *left,
-                     struct err *err)
+int unclaimed_fail_lane(struct batch *batch, const struct lane_count *lane,
+                        int (*fail)(struct batch *batch, struct task *task, struct err *err),
+                        uint32_t *left, struct err *err)
 {
     struct task **tasks = TRY_MEMORY(arena_alloc_array(&batch->arena, *left, sizeof *tasks));
     struct ready_want want = {.queues = &lane->queue,
@@ -76,7 +77,7 @@ static int fail_lane(struct batch *batch, const struct lane_count *lane, uint32_
 
     TRY(batch->store->verbs->ready_take(batch->store, &want, &batch->arena, tasks, &count, err));
     for (uint32_t i = 0; i < count; i++)
-        TRY(fail_one(batch, tasks[i], err));
+        TRY(fail(batch, tasks[i], err));
     *left -= count;
     return 0;
 }
@@ -103,7 +104,7 @@ int unclaimed_fail(struct batch *batch, bool *more, struct err *err)
     TRY(batch->store->verbs->counts_load(batch->store, &batch->arena, &lanes, &count, err));
     for (uint32_t i = 0; i < count && left > 0; i++)
         if (fails(batch, &lanes[i]))
-            TRY(fail_lane(batch, &lanes[i], &left, err));
+            TRY(unclaimed_fail_lane(batch, &lanes[i], fail_one, &left, err));
     *more |= left == 0;
     return batch_flush(batch, err);
 }

@@ -282,9 +282,9 @@ static void write_spans(struct buf *out, const struct server *server)
 {
     struct span_export_counts counts;
 
-    if (!server->spans)
+    if (!server->shown.spans)
         return;
-    span_export_counts(server->spans, &counts);
+    span_export_counts(server->shown.spans, &counts);
     metrics_one(out, "spans_exported_total", "counter", "Spans an OTLP receiver took.",
                 counts.exported);
     metrics_one(out, "spans_dropped_total", "counter", "Spans lost: the buffer was full, or the "
@@ -328,6 +328,7 @@ static int counted(struct api_call *call)
     write_requests(&call->out, call->server);
     write_jwts(&call->out, call->server);
     write_spans(&call->out, call->server);
+    metrics_write_services(call);
     return call_reply_text(call, 200, METRICS_TYPE);
 }
 

@@ -14,5 +14,7 @@ bool metrics_shows(const struct api_call *call, struct str queue); /* by its ful
 
 /* metrics_measures.c: counters and histograms per queue, type, target and outcome */
 void metrics_write_measures(struct api_call *call);
+/* metrics_services.c */
+void metrics_write_services(struct api_call *call);
 
 #endif

@@ -265,12 +265,3 @@ int api_stats(struct api_call *call)
 {
     return stats_look(call, false, counted);
 }
-
-/* No target services are called by this server, so there is none to tell of. */
-int api_services(struct api_call *call)
-{
-    struct page page = {0};
-
-    TRY(page_parse(call, &page));
-    return page_reply(call, &page, 0, NULL, NULL);
-}

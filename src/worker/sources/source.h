@@ -51,6 +51,15 @@ struct source_registration {
     struct str unknown_categories; /* JSON array of those that are not there (yet); or absent */
 };
 
+/* What a claim asks for: up to max tasks; waits up to wait_ms for the first. */
+struct source_want {
+    uint32_t max;
+    int64_t wait_ms;
+    bool json;               /* work.json is wanted */
+    const struct str *types; /* count 0: those it registered */
+    uint32_t types_count;
+};
+
 struct held {
     struct uuid task_id;
     int64_t lease_token;
@@ -83,9 +92,8 @@ struct source_verbs {
     int (*register_worker)(struct source *source, const struct source_worker *worker,
                            struct arena *arena, struct source_registration *registered,
                            struct err *err);
-    /* Up to max tasks; waits up to wait_ms for the first. json is filled only if want_json. */
-    int (*claim)(struct source *source, uint32_t max, int64_t wait_ms, bool want_json,
-                 struct arena *arena, struct work **works, uint32_t *count, struct err *err);
+    int (*claim)(struct source *source, const struct source_want *want, struct arena *arena,
+                 struct work **works, uint32_t *count, struct err *err);
     int (*report)(struct source *source, const struct report *reports, uint32_t count,
                   struct report_result *results, struct err *err);
     int (*heartbeat)(struct source *source, const struct held *held, uint32_t count,
@@ -94,6 +102,9 @@ struct source_verbs {
     /* The claim under way and all later ones return -ERR_UNAVAILABLE; reports, heartbeats and
      * leave still work. For shutdown. */
     void (*interrupt)(struct source *source);
+    /* The claim under way comes back soon, with what it has; may be NULL: then it comes back when
+     * its wait is over. */
+    void (*hasten)(struct source *source);
     void (*free)(struct source *source);
 };
 

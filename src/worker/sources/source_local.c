@@ -148,7 +148,7 @@ static void claim_coming(struct claim_request *request)
         source->coming(source->arrived_ctx);
 }
 
-static int local_claim(struct source *source, uint32_t max, int64_t wait_ms, bool want_json,
+static int local_claim(struct source *source, const struct source_want *want,
                        struct arena *arena, struct work **works, uint32_t *count, struct err *err)
 {
     struct source_local *local = local_of(source);
@@ -156,11 +156,13 @@ static int local_claim(struct source *source, uint32_t max, int64_t wait_ms, boo
                                                      .arena = arena,
                                                      .done = claim_done},
                                             .worker_id = current_id(local, arena),
-                                            .max = max,
-                                            .wait_ms = wait_ms,
-                                            .coming = want_json ? NULL : claim_coming},
+                                            .types = want->types,
+                                            .types_count = want->types_count,
+                                            .max = want->max,
+                                            .wait_ms = want->wait_ms,
+                                            .coming = want->json ? NULL : claim_coming},
                                 .local = local,
-                                .want_json = want_json};
+                                .want_json = want->json};
     bool interrupted;
 
     *works = NULL;
@@ -305,6 +307,15 @@ static void local_interrupt(struct source *source)
         engine_forget(local->engine, REQUEST_CLAIM, &local->waiting->base);
 }
 
+static void local_hasten(struct source *source)
+{
+    struct source_local *local = local_of(source);
+
+    LOCKED(&local->mutex);
+    if (local->waiting)
+        engine_forget(local->engine, REQUEST_CLAIM, &local->waiting->base);
+}
+
 static void local_free(struct source *source)
 {
     struct source_local *local = local_of(source);
@@ -320,6 +331,7 @@ static const struct source_verbs verbs = {.register_worker = local_register,
                                           .heartbeat = local_heartbeat,
                                           .leave = local_leave,
                                           .interrupt = local_interrupt,
+                                          .hasten = local_hasten,
                                           .free = local_free};
 
 struct source *source_local_new(struct engine *engine, const struct caller *caller)

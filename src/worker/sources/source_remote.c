@@ -141,25 +141,33 @@ static int remote_register(struct source *source, const struct source_worker *wo
     return keep_registration(remote, &given, registered->id, err);
 }
 
-static int remote_claim(struct source *source, uint32_t max, int64_t wait_ms, bool want_json,
+/* Work comes as JSON in any case. */
+static int remote_claim(struct source *source, const struct source_want *want,
                         struct arena *arena, struct work **works, uint32_t *count,
                         struct err *err)
 {
     struct source_remote *remote = remote_of(source);
     LINE_AUTO struct line *line = line_begin(remote, FOR_CLAIM);
+    BUF_AUTO struct buf types = BUF_INIT(1024 * 1024);
     struct str body;
 
-    (void)want_json; /* it comes as JSON in any case */
     *count = 0;
     TRY(worker_path(remote, line, ":claim", err));
+    if (want->types_count)
+        remote_write_strings(&types, want->types, want->types_count);
     pthread_mutex_lock(&remote->lock);
     remote_write_claim(&line->body, buf_view(&remote->queues),
-                       remote->types.len ? buf_view(&remote->types) : STR_NONE, max, wait_ms);
+                       types.len           ? buf_view(&types)
+                       : remote->types.len ? buf_view(&remote->types)
+                                           : STR_NONE,
+                       want->max, want->wait_ms);
     pthread_mutex_unlock(&remote->lock);
-    TRY(post(line, wait_ms + CLAIM_EXTRA_MS, err));
+    if (types.failed)
+        return err_no_memory(err);
+    TRY(post(line, want->wait_ms + CLAIM_EXTRA_MS, err));
     body = arena_str(arena, buf_view(&line->response));
     TRY_MEMORY(body.data);
-    return remote_read_claim(body, max, arena, works, count, err);
+    return remote_read_claim(body, want->max, arena, works, count, err);
 }
 
 static int remote_report(struct source *source, const struct report *reports, uint32_t count,

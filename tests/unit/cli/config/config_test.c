@@ -222,8 +222,8 @@ static void queues_rules_and_groups_come_with_all_their_keys(void **state)
     assert_int_equal(config.settings.retention.completed_ms, 86400000);
     assert_int_equal(config.settings.retention.failed_ms, 0);
     assert_text(config.settings.retention.archive, "archive/");
-    assert_int_equal(config.services_count, 1);
-    assert_text(config.services[0].url, "http://127.0.0.1:8080/tasks");
+    assert_int_equal(config.settings.pool.services_count, 1);
+    assert_text(config.settings.pool.services[0].url, "http://127.0.0.1:8080/tasks");
     config_deinit(&config);
 }
 

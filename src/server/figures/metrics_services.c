@@ -1,0 +1,77 @@
+/* The part of GET /metrics about target services. */
+#include "server/figures/metrics_int.h"
+#include "server/server_int.h"
+
+#define NAMED(view) ((const struct metrics_label[]){{"service", (view)->name}, {NULL, STR_NONE}})
+
+static void write_calls(struct buf *out, const struct service_view *view)
+{
+    for (uint32_t i = 0; i < view->figures.methods_count; i++) {
+        const struct service_method_figures *method = &view->figures.methods[i];
+        bool is_rest = i == SERVICE_METHODS_MAX;
+
+        for (int result = 0; result < SERVICE_RESULT_COUNT; result++) {
+            const struct metrics_label labels[] = {
+                {"service", view->name},
+                {"method", is_rest ? STR("(others)") : str_of(method->name)},
+                {"outcome", str_of(service_result_word((enum service_result)result))},
+                {NULL, STR_NONE}};
+
+            if (method->calls[result])
+                metrics_sample(out, "service_calls_total", labels, method->calls[result]);
+        }
+    }
+}
+
+static int64_t timeouts(const struct service_view *view)
+{
+    int64_t sum = 0;
+
+    for (uint32_t i = 0; i < view->figures.methods_count; i++)
+        sum += view->figures.methods[i].calls[SERVICE_RESULT_TIMEOUT];
+    return sum;
+}
+
+static bool is_up(const struct service_view *view)
+{
+    return strcmp(view->status, "up") == 0 || strcmp(view->status, "unknown") == 0;
+}
+
+static void write_gauges(struct buf *out, const struct service_view *views, uint32_t count)
+{
+    metrics_head(out, "service_up", "gauge", "1 while the service answers, or was not asked yet.");
+    for (uint32_t i = 0; i < count; i++)
+        metrics_sample(out, "service_up", NAMED(&views[i]), is_up(&views[i]));
+    metrics_head(out, "service_breaker_open", "gauge",
+                 "1 while tasks wait because the service failed too often.");
+    for (uint32_t i = 0; i < count; i++)
+        metrics_sample(out, "service_breaker_open", NAMED(&views[i]),
+                       views[i].down_since_us != 0);
+    metrics_head(out, "service_in_flight", "gauge", "Tasks that are called or about to be.");
+    for (uint32_t i = 0; i < count; i++)
+        metrics_sample(out, "service_in_flight", NAMED(&views[i]), views[i].in_flight);
+}
+
+void metrics_write_services(struct api_call *call)
+{
+    const struct service_views *services = call->server->shown.services;
+    uint32_t cap = services ? services->count(services->ctx) : 0, count = 0;
+    struct service_view *views = arena_alloc_array(call->arena, cap + 1, sizeof *views);
+    struct buf *out = &call->out;
+
+    while (views && count < cap && services->read(services->ctx, count, &views[count]))
+        count++;
+    if (!count)
+        return;
+    write_gauges(out, views, count);
+    metrics_head(out, "service_calls_total", "counter", "Calls that ended, by what came of them.");
+    for (uint32_t i = 0; i < count; i++)
+        write_calls(out, &views[i]);
+    metrics_head(out, "service_timeouts_total", "counter", "Calls that took too long.");
+    for (uint32_t i = 0; i < count; i++)
+        metrics_sample(out, "service_timeouts_total", NAMED(&views[i]), timeouts(&views[i]));
+    metrics_head(out, "service_call_seconds", "histogram", "How long calls took.");
+    for (uint32_t i = 0; i < count; i++)
+        metrics_histogram(out, "service_call_seconds", NAMED(&views[i]),
+                          &views[i].figures.seconds);
+}

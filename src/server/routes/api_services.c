@@ -1,0 +1,125 @@
+/* Target services as this node knows them: address, health, figures. Loop thread. */
+#include "server/routes/api_services.h"
+
+#include "server/page.h"
+#include "server/server_int.h"
+
+#include "base/clock.h"
+#include "base/json.h"
+#include "core/render.h"
+
+static uint32_t count_services(const struct server *server)
+{
+    return server->shown.services ? server->shown.services->count(server->shown.services->ctx) : 0;
+}
+
+static void write_rate(struct buf *out, const char *key, const struct service_span *span)
+{
+    json_write_key(out, key);
+    if (span->good + span->bad == 0)
+        buf_text(out, "null");
+    else
+        buf_format(out, "%.4f", (double)span->good / (double)(span->good + span->bad));
+}
+
+static void write_ms(struct buf *out, const char *key, int64_t us)
+{
+    json_write_key(out, key);
+    if (us < 0)
+        buf_text(out, "null");
+    else
+        buf_format(out, "%.3f", (double)us / 1000);
+}
+
+static void write_calls(struct buf *out, const struct service_figures *figures)
+{
+    json_write_key(out, "calls");
+    buf_byte(out, '{');
+    for (int result = 0; result < SERVICE_RESULT_COUNT; result++) {
+        int64_t sum = 0;
+
+        for (uint32_t i = 0; i < figures->methods_count; i++)
+            sum += figures->methods[i].calls[result];
+        render_int(out, service_result_word((enum service_result)result), sum);
+    }
+    buf_byte(out, '}');
+}
+
+static void write_service(struct api_call *call, const void *item)
+{
+    const struct service_view *view = item;
+    const struct service_figures *figures = &view->figures;
+    struct service_span hour, day;
+    struct buf *out = &call->out;
+
+    service_figures_rates(figures, clock_wall_us(), &hour, &day);
+    buf_byte(out, '{');
+    render_text(out, "name", view->name);
+    render_text(out, "kind", STR("http"));
+    render_text(out, "url", view->url);
+    render_text(out, "status", str_of(view->status));
+    render_text(out, "breaker", view->down_since_us ? STR("open") : STR("closed"));
+    render_time(out, "down_since", view->down_since_us);
+    render_time(out, "next_try", view->next_try_us);
+    render_time(out, "wait_until", view->wait_until_us);
+    render_int(out, "in_flight", view->in_flight);
+    render_int(out, "concurrency", view->concurrency);
+    write_calls(out, figures);
+    write_ms(out, "p50_ms", histogram_quantile_us(&figures->seconds, 0.5));
+    write_ms(out, "p99_ms", histogram_quantile_us(&figures->seconds, 0.99));
+    write_rate(out, "success_rate_1h", &hour);
+    write_rate(out, "success_rate_24h", &day);
+    render_text(out, "last_error",
+                figures->last_error_us ? str_of(figures->last_error) : STR_NONE);
+    render_time(out, "last_error_at", figures->last_error_us);
+    buf_byte(out, '}');
+}
+
+static struct page_entry entry_of(const void *ctx, uint32_t i)
+{
+    const struct service_view *view = (const struct service_view *)ctx + i;
+
+    return (struct page_entry){0, view->name, view};
+}
+
+/* What is there now; a reload may have fewer a moment later. */
+static struct service_view *read_all(struct api_call *call, uint32_t *count)
+{
+    const struct service_views *services = call->server->shown.services;
+    uint32_t cap = count_services(call->server);
+    struct service_view *views = arena_alloc_array(call->arena, cap + 1, sizeof *views);
+
+    *count = 0;
+    while (views && *count < cap && services->read(services->ctx, *count, &views[*count]))
+        (*count)++;
+    return views;
+}
+
+int api_services(struct api_call *call)
+{
+    struct page page = {0};
+    struct service_view *views;
+    uint32_t count;
+
+    TRY(page_parse(call, &page));
+    views = read_all(call, &count);
+    if (!views)
+        return call_no_memory(call);
+    call->ctx = views;
+    return page_reply(call, &page, count, entry_of, write_service);
+}
+
+int api_service_get(struct api_call *call)
+{
+    uint32_t count;
+    struct service_view *views = read_all(call, &count);
+
+    if (!views)
+        return call_no_memory(call);
+    for (uint32_t i = 0; i < count; i++)
+        if (str_eq(views[i].name, call->name)) {
+            write_service(call, &views[i]);
+            return call_reply(call, 200);
+        }
+    return err_set(&call->err, ERR_NOT_FOUND, "this node has no service of this name");
+}

@@ -1,0 +1,10 @@
+/* The routes of target services. Loop thread. */
+#ifndef SERVER_ROUTES_API_SERVICES_H
+#define SERVER_ROUTES_API_SERVICES_H
+
+struct api_call;
+
+int api_services(struct api_call *call);
+int api_service_get(struct api_call *call);
+
+#endif
