@@ -132,8 +132,8 @@ class Tokens(FolderTest):
     def test_help_names_where_the_token_comes_from(self):
         for command in (("stats",), ("worker",)):
             text = " ".join(self.perdura(*command, "--help").stdout.split())
-            self.assertRegex(text, "PERDURA_TOKEN, else of the file PERDURA_TOKEN_FILE names, else "
-                                   "of token_file")
+            self.assertRegex(text, "PERDURA_TOKEN, else from the file in PERDURA_TOKEN_FILE, else "
+                                   "from token_file")
 
 
 if __name__ == "__main__":

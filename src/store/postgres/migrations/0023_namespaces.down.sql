@@ -1,5 +1,4 @@
--- Data lost: descriptions, limits, retention and encryption of namespaces; tasks of namespaces other than
--- default stay, but no program before this one shows them
+-- Data lost: the settings of namespaces; tasks outside default stay, unseen
 CREATE OR REPLACE FUNCTION perdura_place(s task_states, limited text, direction bigint) RETURNS void
 LANGUAGE plpgsql AS $$
 DECLARE

@@ -1,4 +1,3 @@
--- Data lost: descriptions, limits, retention and encryption of namespaces; tasks of namespaces other than
--- default stay, but no program before this one shows them
+-- Data lost: the settings of namespaces; tasks outside default stay, unseen
 DROP INDEX schedules_namespace;
 DROP TABLE namespaces;

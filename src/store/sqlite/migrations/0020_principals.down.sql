@@ -1,4 +1,4 @@
--- Data lost: who asked for the events of tasks, and whose rights jobs, schedules and patterns run with
+-- Data lost: who asked for events, and whose rights plans run with
 DROP VIEW task_events;
 ALTER TABLE task_event_rows DROP COLUMN principal;
 ALTER TABLE jobs DROP COLUMN created_by_principal;
