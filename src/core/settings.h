@@ -276,6 +276,7 @@ struct encryption_settings {
 struct settings {
     struct str store;
     struct str listen;
+    struct str public_url; /* where services reach this server; absent = where it listens */
     struct access_settings access;
     struct tls_settings tls;
     struct pool_settings pool;

@@ -102,6 +102,8 @@ struct claim_request {
     uint32_t queues_count;
     const struct str *types;  /* count 0: the types it registered */
     uint32_t types_count;
+    const struct str *services; /* the submitter's: whom tasks of these types go to, in order */
+    uint32_t services_count;
     uint32_t max;
     int64_t wait_ms;          /* 0 = answer at once */
     int64_t lease_ms;         /* out */
@@ -114,6 +116,7 @@ struct claim_request {
 
 struct report_request {
     struct request base;
+    bool is_completion; /* by the URL of an attempt: only the lease counts */
     struct str worker_id;
     struct report *reports; /* prepared by engine_prepare_reports */
     uint32_t count;

@@ -5,6 +5,7 @@
 
 #include "base/json.h"
 #include "core/bounds.h"
+#include "core/service/service_url.h"
 #include "server/body.h"
 
 #define POOL_SIZE_MAX 100000 /* slots of one worker: more is a mistake */
@@ -113,7 +114,7 @@ static int take_op(struct str value, struct arena *arena, enum report_op *op, st
     if (word.data && report_op_parse(word, op))
         return 0;
     return err_set_field(err, ERR_INVALID, "op", "'op' must be start, progress, checkpoint, log, "
-                         "spawn, complete, continue, fail, partial or release");
+                         "spawn, complete, continue, fail, partial, release or await");
 }
 
 static int parse_element(struct str element, struct arena *arena, struct report *report,
@@ -241,9 +242,9 @@ int parse_heartbeat(struct str body, struct arena *arena, struct heartbeat_reque
 int parse_claim(struct str body, struct arena *arena, struct claim_request *request,
                 struct err *err)
 {
-    enum { QUEUES, TYPES, MAX, WAIT_MS, COUNT };
-    struct body_field fields[COUNT] = {
-        {.name = "queues"}, {.name = "types"}, {.name = "max"}, {.name = "wait_ms"}};
+    enum { QUEUES, TYPES, SERVICES, MAX, WAIT_MS, COUNT };
+    struct body_field fields[COUNT] = {{.name = "queues"}, {.name = "types"}, {.name = "services"},
+                                       {.name = "max"}, {.name = "wait_ms"}};
     int64_t max = 1;
     struct str object;
 
@@ -254,6 +255,8 @@ int parse_claim(struct str body, struct arena *arena, struct claim_request *requ
                    &request->queues, &request->queues_count, err));
     TRY(body_texts(&fields[TYPES], BOUND_CLAIM_TYPES, BOUND_NAME_BYTES, true, arena,
                    &request->types, &request->types_count, err));
+    TRY(body_texts(&fields[SERVICES], BOUND_CLAIM_TYPES, BOUND_SERVICE_BYTES, true, arena,
+                   &request->services, &request->services_count, err));
     TRY(body_int(&fields[MAX], 1, BOUND_CLAIM_MAX, &max, err));
     TRY(body_int(&fields[WAIT_MS], 0, INT64_MAX, &request->wait_ms, err));
     if (request->wait_ms > BOUND_WAIT_MS)
@@ -279,6 +282,9 @@ int parse_register(struct str body, struct arena *arena, struct register_request
     TRY(body_text(&fields[ID], BOUND_NAME_BYTES, arena, &worker->id, err));
     if (worker->id.data)
         TRY(body_check_name("id", worker->id, BOUND_NAME_BYTES, err));
+    if (str_starts(worker->id, STR(SERVICE_TYPE_PREFIX)))
+        return err_set_field(err, ERR_INVALID, "id", "'id' must not begin with '"
+                             SERVICE_TYPE_PREFIX "', which stands for services");
     TRY(body_text(&fields[HOSTNAME], BOUND_KEY_BYTES, arena, &worker->hostname, err));
     if (worker->hostname.len) /* the id is made of it */
         TRY(body_check_name("hostname", worker->hostname, BOUND_KEY_BYTES, err));

@@ -104,6 +104,7 @@ static int claim_once(struct worker *worker, const struct dispatch_want *wanted,
     struct source *source = worker->source;
     struct source_want want = {.max = wanted->max,
                                .types = wanted->types,
+                               .services = wanted->services,
                                .types_count = wanted->types_count};
     struct work *works = NULL;
     struct claim *claim;

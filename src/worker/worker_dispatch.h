@@ -8,6 +8,7 @@
 
 struct dispatch_want {
     const struct str *types; /* that there is room for; count 0 = none now */
+    const struct str *services; /* that each of them goes to */
     uint32_t types_count;
     uint32_t max;      /* of one claim: no type gets more than it has room for */
     int64_t wait_ms;   /* at most: then it is asked again */

@@ -214,6 +214,21 @@ static void failed(struct service_call *call, CURLcode code, struct service_verd
 
 /* ---- the whole ---- */
 
+/* The service says later how it ended; from here on no worker has the task. */
+static void await(struct service_call *call, struct service_verdict *verdict)
+{
+    if (call->has_url) {
+        call->report = worker_report(REPORT_AWAIT);
+        call->report.name = call->line->rule->name;
+        return;
+    }
+    *verdict = (struct service_verdict){SERVICE_REFUSED, false, "not_awaited"};
+    answer_failed(call, verdict->code, false,
+                  arena_format(&call->arena, "service " STR_FMT " answered that it will say later "
+                               "how the call ended, but no URL for that was sent: set public_url",
+                               STR_ARG(call->line->rule->name)));
+}
+
 static void judge_status(struct service_call *call, struct service_verdict *verdict)
 {
     curl_off_t seconds = 0;
@@ -222,8 +237,10 @@ static void judge_status(struct service_call *call, struct service_verdict *verd
     *verdict = service_judge((int)status_of(call), seconds > 0, call->is_async);
     switch (verdict->end) {
     case SERVICE_DONE:
-    case SERVICE_ACCEPTED:
         complete(call, verdict);
+        return;
+    case SERVICE_ACCEPTED:
+        await(call, verdict);
         return;
     case SERVICE_WAIT:
         call->report = worker_report(REPORT_CONTINUE);

@@ -82,7 +82,7 @@ static bool add_header(struct service_call *call, const char *line)
     return headers != NULL;
 }
 
-static bool add_pair(struct service_call *call, struct str name, struct str value)
+bool call_add_pair(struct service_call *call, struct str name, struct str value)
 {
     char line[HEADER_BYTES];
     bool added;
@@ -113,16 +113,16 @@ static bool add_headers(struct service_call *call, bool has_body)
               add_header(call, "Accept: application/json, */*;q=0.5");
 
     for (uint32_t i = 0; i < rule->headers_count && ok; i++)
-        ok = add_pair(call, rule->headers[i].name, rule->headers[i].value);
+        ok = call_add_pair(call, rule->headers[i].name, rule->headers[i].value);
     if (!work)
         return ok;
     uuid_format(&work->id, id);
-    ok = ok && add_pair(call, STR("Idempotency-Key"), str_of(id)) &&
-         add_pair(call, STR("Perdura-Task-Id"), str_of(id)) &&
+    ok = ok && call_add_pair(call, STR("Idempotency-Key"), str_of(id)) &&
+         call_add_pair(call, STR("Perdura-Task-Id"), str_of(id)) &&
          add_number(call, "Perdura-Attempt", work->attempt) &&
          add_number(call, "Perdura-Deadline-Ms", left_ms > 0 ? left_ms : 0) &&
-         add_pair(call, STR("traceparent"), work->traceparent) &&
-         add_pair(call, STR("tracestate"), work->tracestate);
+         call_add_pair(call, STR("traceparent"), work->traceparent) &&
+         call_add_pair(call, STR("tracestate"), work->tracestate) && call_add_proofs(call);
     return ok && (!has_body || add_header(call, "Content-Type: application/json"));
 }
 

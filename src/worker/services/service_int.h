@@ -81,6 +81,7 @@ struct service_call {
     size_t received_bytes; /* of head and body */
     bool too_large;
     bool is_async;
+    bool has_url;          /* a URL to say how it ended went with it */
     bool begun;            /* it may have reached the service */
     int64_t began_us;
     int64_t deadline_us;
@@ -95,6 +96,7 @@ struct service_pool {
     struct worker *worker;
     struct worker_dispatch dispatch;
     struct slot slot;
+    struct service_proofs proofs;
     uint32_t max;
     pthread_mutex_t lock; /* all up to the next line */
     struct service_set *set;
@@ -105,6 +107,7 @@ struct service_pool {
     bool over;
     /* the claimer's own: */
     struct str *want_types;
+    struct str *want_services;
     uint32_t want_cap;
     bool narrow; /* the next claim is for services with little room too */
     /* the loop's own: */
@@ -138,6 +141,11 @@ struct service_line *service_set_find(struct service_set *set, struct str type,
 int call_prepare(struct service_call *call, struct str method, struct err *err);
 void call_clear(struct service_call *call); /* of the transfer, not of what came of it */
 struct str call_lookup(const struct service_call *call); /* the method to ask; absent = none */
+
+/* service_proofs.c: the headers by which the service knows the attempt, and says how it ended;
+ * false without memory. */
+bool call_add_proofs(struct service_call *call);
+bool call_add_pair(struct service_call *call, struct str name, struct str value);
 
 /* service_tls.c */
 int call_set_tls(struct service_call *call, struct err *err);

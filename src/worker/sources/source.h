@@ -27,6 +27,9 @@ struct work {
     struct str checkpoint_name;  /* absent = no checkpoint */
     int64_t checkpoint_progress;
     struct str checkpoint_data;  /* JSON, absent = no checkpoint */
+    struct str namespace_name; /* absent where the source proves its calls (the next two) */
+    struct str complete_token; /* of a call: the end of the URL that says how it ended, ... */
+    struct str identity;       /* ... and who calls, as a JWT; absent where they are made here */
     struct str json;        /* the whole task with its checkpoint, one line, as the API shows it */
 };
 
@@ -58,6 +61,7 @@ struct source_want {
     bool json;               /* work.json is wanted */
     const struct str *types; /* count 0: those it registered */
     uint32_t types_count;
+    const struct str *services; /* that tasks of each type go to; NULL = to none */
 };
 
 struct held {

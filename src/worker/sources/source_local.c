@@ -85,6 +85,7 @@ static int fill_work(const struct claim_request *request, const struct claimed *
                           .timeout_ms = task->spec.timeout_ms,
                           .retry_delay_ms = task->spec.retry.delay_ms,
                           .type = task->spec.type,
+                          .namespace_name = task->spec.namespace_name,
                           .queue = queue_name_plain(task->spec.queue),
                           .payload = task->spec.payload.data ? task->spec.payload : STR("null"),
                           .data = data.data ? data : STR("null"),

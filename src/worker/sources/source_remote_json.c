@@ -70,12 +70,13 @@ void remote_write_register(struct buf *out, const struct source_worker *worker)
     buf_byte(out, '}');
 }
 
-void remote_write_claim(struct buf *out, struct str queues, struct str types, uint32_t max,
-                        int64_t wait_ms)
+void remote_write_claim(struct buf *out, struct str queues, struct str types,
+                        struct str services, uint32_t max, int64_t wait_ms)
 {
     buf_byte(out, '{');
     put_json(out, "queues", queues);
     put_json(out, "types", types);
+    put_json(out, "services", services);
     put_int(out, "max", max);
     put_int(out, "wait_ms", wait_ms);
     buf_byte(out, '}');
@@ -249,7 +250,7 @@ static void read_checkpoint(struct str checkpoint, struct arena *arena, struct w
 static bool read_work(struct str task, struct arena *arena, struct work *work)
 {
     enum { ID, TYPE, QUEUE, PAYLOAD, DATA, METADATA, CORRELATION_ID, TRACEPARENT, TRACESTATE,
-           CHECKPOINT, TIMEOUT_MS,
+           CHECKPOINT, COMPLETE_TOKEN, IDENTITY, TIMEOUT_MS,
            RETRY_DELAY_MS, ATTEMPT, CRASH_COUNT, LEASE_TOKEN, LEASE_MS, COUNT };
     struct wanted found[COUNT] = {
         [ID] = {.key = STR("id")},
@@ -262,6 +263,8 @@ static bool read_work(struct str task, struct arena *arena, struct work *work)
         [TRACEPARENT] = {.key = STR("traceparent")},
         [TRACESTATE] = {.key = STR("tracestate")},
         [CHECKPOINT] = {.key = STR("checkpoint")},
+        [COMPLETE_TOKEN] = {.key = STR("complete_token")},
+        [IDENTITY] = {.key = STR("identity")},
         [TIMEOUT_MS] = {.key = STR("timeout_ms")},
         [RETRY_DELAY_MS] = {.key = STR("retry_delay_ms")},
         [ATTEMPT] = {.key = STR("attempt")},
@@ -278,6 +281,8 @@ static bool read_work(struct str task, struct arena *arena, struct work *work)
                           .correlation_id = text_of(found[CORRELATION_ID].value, arena),
                           .traceparent = text_of(found[TRACEPARENT].value, arena),
                           .tracestate = text_of(found[TRACESTATE].value, arena),
+                          .complete_token = text_of(found[COMPLETE_TOKEN].value, arena),
+                          .identity = text_of(found[IDENTITY].value, arena),
                           .json = task};
     if (!work->metadata.data)
         work->metadata = STR("{}");
