@@ -395,7 +395,7 @@ struct catalog_request {
         struct recurring recurring;
         struct job_dependency dependency;
     } item; /* in and out */
-    bool unknown_service;  /* out: a job whose target service is not known here */
+    struct str unknown_service; /* out: of a job: no node and no worker has it; or absent */
 };
 
 /* A run of a job now. ERR_CONFLICT when the job or its category is not active. */

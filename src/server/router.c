@@ -118,7 +118,7 @@ const struct route routes[] = {
     ROUTE(DELETE, "/v1/categories/{id}", api_plan_delete, SCOPE(PLANS_WRITE),
           "Delete a category that no job uses", CATALOG_CATEGORY, NULL)
     ROUTE(GET, "/v1/jobs", api_plan_list, SCOPE(PLANS_READ), "List jobs, newest first",
-          CATALOG_JOB, LIST, "name", "category", "is_active", "with_deleted")
+          CATALOG_JOB, LIST, "name", "category", "is_active", "with_deleted", "target_service")
     ROUTE(POST, "/v1/jobs", api_plan_create, SCOPE(PLANS_WRITE), "Make a job", CATALOG_JOB, NULL)
     ROUTE(GET, "/v1/jobs/{id}", api_plan_get, SCOPE(PLANS_READ),
           "One job with the values in force", CATALOG_JOB, "with_deleted")

@@ -1,7 +1,8 @@
 /* What a call of a service carries as proof of whose it is: the secret part of the URL that says
  * how an attempt ended, and the JWT by which the service knows who asks. Both come from one secret
  * of the store, so every node makes and checks the same, and nothing is stored per call. Both name
- * the lease: what belongs to an earlier attempt is of no use in a later one. Any thread; read-only. */
+ * the lease: what belongs to an earlier attempt is of no use in a later one. Any thread;
+ * read-only. */
 #ifndef CORE_SERVICE_CALL_KEYS_H
 #define CORE_SERVICE_CALL_KEYS_H
 
