@@ -31,7 +31,7 @@ void services_init(struct services *services)
 struct str services_complete_url(const struct settings *settings, struct str server,
                                  struct arena *arena)
 {
-    struct str base = settings->public_url.data ? settings->public_url : server, host;
+    struct str base = settings->pool.public_url.data ? settings->pool.public_url : server, host;
     int64_t port;
 
     if (!base.data)

@@ -14,11 +14,13 @@
 struct door;
 struct stream;
 struct sampler;
+struct consistency;
 
 /* What others count and this server shows. */
 struct server_shown {
     struct span_export *spans;            /* NULL = not exported */
     const struct service_views *services; /* NULL = this node calls none */
+    struct consistency *consistency;
 };
 
 struct server {

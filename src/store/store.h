@@ -37,6 +37,7 @@ struct log_mac;
 struct log_memory;
 struct recovery_verbs;
 struct measure_verbs;
+struct check_verbs;
 struct token_verbs;
 struct sealed;
 struct keyring;
@@ -469,11 +470,10 @@ struct store_verbs {
     /* Checks the whole store. `tell` gets one line per finding; *findings counts them. */
     int (*verify)(struct store *store, void (*tell)(void *ctx, const char *line), void *ctx,
                   int64_t *findings, struct err *err);
-    /* Checks what the store depends on; NULL = nothing to check. */
-    int (*inspect)(struct store *store, store_tell *tell, void *ctx, struct err *err);
     int (*backup)(struct store_reader *reader, const char *path,
                   void (*progress)(void *ctx, int64_t done, int64_t total), void *ctx,
                   struct err *err);
+    const struct check_verbs *checks; /* whether it is well; check_store.h */
     const struct store_copy_verbs *copy; /* rows in and out; store_copy.h */
     const struct catalog_verbs *catalog; /* jobs, schedules and the like; catalog_store.h */
     const struct log_verbs *logs; /* chains and records; log_store.h */

@@ -189,7 +189,7 @@ int config_check_services(const struct config *config, const char *name, struct 
 {
     const struct settings *settings = &config->settings;
 
-    if (settings->public_url.data && !service_url_valid(settings->public_url))
+    if (settings->pool.public_url.data && !service_url_valid(settings->pool.public_url))
         return err_set(err, ERR_INVALID, "%s: public_url must be http:// or https://, a host and "
                        "perhaps a path, without user, query or fragment", name);
     for (uint32_t i = 0; i < settings->pool.services_count; i++)

@@ -135,8 +135,8 @@ static bool host_is_listed(const struct auth *auth, struct str whole, struct str
     struct str public_host = STR_NONE;
     int64_t port;
 
-    if (auth->settings->public_url.data)
-        service_url_place(auth->settings->public_url, &public_host, &port);
+    if (auth->settings->pool.public_url.data)
+        service_url_place(auth->settings->pool.public_url, &public_host, &port);
     if (public_host.data && equal_any_case(public_host, host))
         return true;
     for (uint32_t i = 0; i < auth->settings->access.hosts_count; i++) {
