@@ -11,6 +11,7 @@
 
 #include "base/gate.h"
 #include "base/clock.h"
+#include "core/service/service_holds.h"
 #include "core/access/token.h"
 #include "core/log/audit.h"
 #include "core/namespace_row.h"
@@ -181,6 +182,11 @@ struct heartbeat_request {
     struct uuid *task_ids;  /* with lease_tokens; NULL = all it holds */
     int64_t *lease_tokens;
     uint32_t count;
+    bool calls_services;
+    const struct service_hold *holds; /* which services it found not to be called for now */
+    uint32_t holds_count;
+    struct service_hold *held_off;    /* out: what all workers of its namespace found */
+    uint32_t held_off_count;
     struct uuid *cancel;    /* out */
     uint32_t cancel_count;
     struct uuid *pause;     /* out */

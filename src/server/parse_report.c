@@ -209,16 +209,56 @@ static int parse_held(struct str element, size_t i, struct arena *arena, struct 
                          "'%s' must have the task_id and lease_token of a task", field);
 }
 
+static int parse_hold(struct str element, struct arena *arena, struct service_hold *hold,
+                      struct err *err)
+{
+    struct body_field fields[] = {{.name = "service"}, {.name = "wait_ms"}, {.name = "is_down"}};
+
+    TRY(body_parse(element, fields, 3, err));
+    TRY(body_text(&fields[0], BOUND_SERVICE_BYTES, arena, &hold->service, err));
+    TRY(body_int(&fields[1], 0, BOUND_DELAY_MS, &hold->wait_ms, err));
+    if (!service_name_valid(hold->service))
+        return err_set_field(err, ERR_INVALID, "holds", "'service' must be the name of a service");
+    return body_bool(&fields[2], &hold->is_down, err);
+}
+
+static int parse_holds(const struct body_field *field, struct arena *arena,
+                       struct heartbeat_request *request, struct err *err)
+{
+    struct service_hold *holds;
+    struct json_iter iter;
+    struct str element;
+
+    request->calls_services = field->value.data != NULL;
+    if (!field->value.data)
+        return 0;
+    if (json_kind(field->value) != JSON_ARRAY)
+        return err_set_field(err, ERR_INVALID, "holds", "'holds' must be an array");
+    if (json_count(field->value) > SERVICE_HOLDS_MAX)
+        return err_set_field(err, ERR_TOO_LARGE, "holds", "more than %d services in 'holds'",
+                             SERVICE_HOLDS_MAX);
+    holds = TRY_MEMORY(arena_alloc_array(arena, SERVICE_HOLDS_MAX, sizeof *holds));
+    request->holds = holds;
+    json_begin(field->value, &iter);
+    while (json_next_element(&iter, &element)) {
+        holds[request->holds_count] = (struct service_hold){.service = STR_NONE};
+        TRY(parse_hold(element, arena, &holds[request->holds_count++], err));
+    }
+    return 0;
+}
+
 int parse_heartbeat(struct str body, struct arena *arena, struct heartbeat_request *request,
                     struct err *err)
 {
-    struct body_field tasks = {.name = "tasks"};
+    struct body_field fields[] = {{.name = "tasks"}, {.name = "holds"}}, tasks;
     struct str object, element;
     struct json_iter iter;
     size_t count;
 
     TRY(check_object(body, &object, err));
-    TRY(body_parse(object, &tasks, 1, err));
+    TRY(body_parse(object, fields, 2, err));
+    TRY(parse_holds(&fields[1], arena, request, err));
+    tasks = fields[0];
     if (!tasks.value.data)
         return 0;
     if (json_kind(tasks.value) != JSON_ARRAY)

@@ -22,6 +22,14 @@ void worker_dispatch_room(struct worker *worker)
         worker->source->verbs->hasten(worker->source);
 }
 
+void worker_dispatch_beat(struct worker *worker)
+{
+    LOCKED(&worker->lock);
+
+    worker->beats.soon = true;
+    pthread_cond_signal(&worker->beats.due);
+}
+
 void worker_dispatch_accept(struct worker *worker, struct run *run)
 {
     const struct worker_dispatch *dispatch = worker->config.dispatch;

@@ -28,6 +28,9 @@ struct worker_dispatch {
 /* There may be room where there was none. Any thread. */
 void worker_dispatch_room(struct worker *worker);
 
+/* What its heartbeat tells has changed: it comes at once. Any thread. */
+void worker_dispatch_beat(struct worker *worker);
+
 /* Queues a report; false when there is no room: again later. With a final one the run is gone. */
 bool worker_dispatch_report(struct worker *worker, struct run *run, const struct report *report,
                             bool final);

@@ -201,6 +201,21 @@ static void write_ids(struct buf *out, const char *key, const struct uuid *ids, 
     buf_byte(out, ']');
 }
 
+static void write_holds(struct buf *out, const struct heartbeat_request *request)
+{
+    json_write_key(out, "holds");
+    buf_byte(out, '[');
+    for (uint32_t i = 0; i < request->held_off_count; i++) {
+        json_comma(out);
+        buf_byte(out, '{');
+        render_text(out, "service", request->held_off[i].service);
+        render_int(out, "wait_ms", request->held_off[i].wait_ms);
+        render_bool(out, "is_down", request->held_off[i].is_down);
+        buf_byte(out, '}');
+    }
+    buf_byte(out, ']');
+}
+
 static int beaten(struct api_call *call)
 {
     const struct heartbeat_request *request = call->ctx;
@@ -213,7 +228,10 @@ static int beaten(struct api_call *call)
     buf_text(out, ",\"lost_leases\":[");
     for (uint32_t i = 0; i < request->lost_count; i++)
         buf_format(out, "%s%lld", i ? "," : "", (long long)request->lost_tokens[i]);
-    buf_text(out, "]}");
+    buf_byte(out, ']');
+    if (request->held_off_count)
+        write_holds(out, request);
+    buf_byte(out, '}');
     return call_reply(call, 200);
 }
 

@@ -26,6 +26,8 @@ struct service_line {
     uint32_t held; /* claimed, their end not reported yet */
     struct breaker breaker;
     int64_t not_before_us; /* the service asked not to be called before; boot time */
+    int64_t heard_us;      /* until when other workers said that it is not to be called, ... */
+    int64_t told_us;       /* ... and this one did: its own word comes back to it */
     struct bucket bucket;
     struct service_figures *figures; /* of this name, in all configurations */
     /* The loop's own: */
@@ -97,6 +99,7 @@ struct service_pool {
     struct worker_dispatch dispatch;
     struct slot slot;
     struct service_proofs proofs;
+    struct source_holds holds;
     uint32_t max;
     pthread_mutex_t lock; /* all up to the next line */
     struct service_set *set;
@@ -129,6 +132,10 @@ int64_t line_opens_us(const struct service_line *line, int64_t now_us);
 bool line_begin(struct service_line *line, int64_t now_us, bool *give_back);
 void line_end(struct service_line *line, const struct service_verdict *verdict, int64_t now_us);
 void line_wait(struct service_line *line, int64_t wait_ms, int64_t now_us);
+
+/* service_hold.c: what this pool tells other workers of its services, and hears of them. */
+uint32_t holds_tell(void *pool, struct service_hold *out, uint32_t max);
+void holds_hear(void *pool, const struct service_hold *holds, uint32_t count);
 
 /* service_set.c */
 struct service_set *service_set_new(struct service_pool *pool, const struct settings *settings,

@@ -237,6 +237,7 @@ struct service_pool *service_pool_start(struct source *source,
     curl_global_init(CURL_GLOBAL_DEFAULT);
     pool->log = log;
     pool->proofs = config->proofs;
+    pool->holds = (struct source_holds){pool, holds_tell, holds_hear};
     pool->epoll_fd = pool->wake_fd = pool->slot.wake_fd = -1;
     pthread_mutex_init(&pool->lock, NULL);
     pool->dispatch = (struct worker_dispatch){.ctx = pool, .max = files_max(),
@@ -249,6 +250,7 @@ struct service_pool *service_pool_start(struct source *source,
     worker = (struct worker_config){.registration = registration(pool, pool->set, config),
                                     .grace_ms = config->settings->grace_ms,
                                     .dispatch = &pool->dispatch};
+    source->holds = &pool->holds;
     started = worker_start(source, &worker, log, err);
     pthread_mutex_lock(&pool->lock);
     pool->worker = started;

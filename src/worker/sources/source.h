@@ -5,6 +5,7 @@
 #define WORKER_SOURCES_SOURCE_H
 
 #include "base/arena.h"
+#include "core/service/service_holds.h"
 #include "core/task/report.h"
 
 /* One claimed task. Texts live in the arena given to claim. */
@@ -79,6 +80,13 @@ struct heartbeat_answer {
     uint32_t lost_count;
 };
 
+/* What a worker that calls services tells and hears with its heartbeats. Any thread. */
+struct source_holds {
+    void *ctx;
+    uint32_t (*tell)(void *ctx, struct service_hold *out, uint32_t max);
+    void (*hear)(void *ctx, const struct service_hold *holds, uint32_t count);
+};
+
 /* All return 0 or a negative error. -ERR_NOT_FOUND from claim, report or heartbeat: the server does
  * not know this worker (any more): register again. -ERR_UNAVAILABLE / -ERR_IO: try again later;
  * nothing is known about what was sent, sending the same report again is safe. */
@@ -90,6 +98,7 @@ struct source {
     /* Some are being written and will arrive soon, unless that fails; may be NULL. */
     void (*coming)(void *ctx);
     void *arrived_ctx; /* of both */
+    const struct source_holds *holds; /* NULL = it calls no services */
 };
 
 struct source_verbs {

@@ -191,9 +191,15 @@ static int remote_heartbeat(struct source *source, const struct held *held, uint
     struct source_remote *remote = remote_of(source);
     LINE_AUTO struct line *line = line_begin(remote, FOR_HEARTBEAT);
 
+    const struct source_holds *holds = source->holds;
+    struct service_hold list[SERVICE_HOLDS_MAX];
+    uint32_t told = holds ? holds->tell(holds->ctx, list, SERVICE_HOLDS_MAX) : 0;
+
     TRY(worker_path(remote, line, ":heartbeat", err));
-    remote_write_heartbeat(&line->body, held, count);
+    remote_write_heartbeat(&line->body, held, count, holds ? list : NULL, told);
     TRY(post(line, HEARTBEAT_MS, err));
+    if (holds)
+        holds->hear(holds->ctx, list, remote_read_holds(buf_view(&line->response), arena, list));
     return remote_read_heartbeat(buf_view(&line->response), held, count, arena, answer, err);
 }
 

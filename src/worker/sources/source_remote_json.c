@@ -129,7 +129,23 @@ void remote_write_reports(struct buf *out, const struct report *reports, uint32_
     buf_byte(out, ']');
 }
 
-void remote_write_heartbeat(struct buf *out, const struct held *held, uint32_t count)
+static void put_holds(struct buf *out, const struct service_hold *holds, uint32_t count)
+{
+    json_write_key(out, "holds");
+    buf_byte(out, '[');
+    for (uint32_t i = 0; i < count; i++) {
+        json_comma(out);
+        buf_byte(out, '{');
+        put_text(out, "service", holds[i].service);
+        put_int(out, "wait_ms", holds[i].wait_ms);
+        put_bool(out, "is_down", holds[i].is_down);
+        buf_byte(out, '}');
+    }
+    buf_byte(out, ']');
+}
+
+void remote_write_heartbeat(struct buf *out, const struct held *held, uint32_t count,
+                            const struct service_hold *holds, uint32_t holds_count)
 {
     buf_text(out, "{\"tasks\":[");
     for (uint32_t i = 0; i < count; i++) {
@@ -139,7 +155,10 @@ void remote_write_heartbeat(struct buf *out, const struct held *held, uint32_t c
         put_int(out, "lease_token", held[i].lease_token);
         buf_byte(out, '}');
     }
-    buf_text(out, "]}");
+    buf_byte(out, ']');
+    if (holds)
+        put_holds(out, holds, holds_count);
+    buf_byte(out, '}');
 }
 
 /* ---- reading ---- */
@@ -402,6 +421,29 @@ static int read_ids(struct str object, const char *key, const char *leases,
                 (*indices)[(*indices_count)++] = i;
     }
     return 0;
+}
+
+uint32_t remote_read_holds(struct str body, struct arena *arena,
+                           struct service_hold holds[SERVICE_HOLDS_MAX])
+{
+    struct str object, list = STR_NONE, item;
+    struct json_iter iter;
+    uint32_t count = 0;
+
+    if (read_object(body, &object))
+        list = get_kind(object, "holds", JSON_ARRAY);
+    if (!list.data)
+        return 0;
+    json_begin(list, &iter);
+    while (count < SERVICE_HOLDS_MAX && json_next_element(&iter, &item) &&
+           json_kind(item) == JSON_OBJECT) {
+        struct service_hold *hold = &holds[count];
+
+        *hold = (struct service_hold){.service = get_text(item, "service", arena),
+                                      .is_down = get_kind(item, "is_down", JSON_TRUE).data};
+        count += hold->service.len > 0 && get_int(item, "wait_ms", &hold->wait_ms);
+    }
+    return count;
 }
 
 int remote_read_heartbeat(struct str body, const struct held *held, uint32_t count,
