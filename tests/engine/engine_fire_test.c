@@ -82,7 +82,7 @@ static void once_a_moment_ago_fires_at_once(void **state)
     assert_int_equal(tasks_of(fx, job, &count)->scheduled_at_us, at_us);
 }
 
-static void a_schedule_fires_each_of_its_instants_once(void **state)
+static void a_schedule_fires_each_of_its_instants_once(void **state) /* V4 */
 {
     struct fixture *fx = *state;
     struct uuid job = plain_job(fx);
@@ -123,7 +123,7 @@ static void the_first_event_says_which_instant_and_how_late(void **state)
     assert_true(has_text(events[0].detail, "\"late_ms\":"));
 }
 
-/* F-H10, F-A12: after three days nothing iterates, and each policy does what it says. */
+/* V4, F-H10, F-A12: after three days nothing iterates, and each policy does what it says. */
 static void late_instants_fire_by_the_misfire_policy(void **state)
 {
     static const struct {
@@ -158,7 +158,7 @@ static void late_instants_fire_by_the_misfire_policy(void **state)
     fx_verify(fx);
 }
 
-/* F-C2: a clock that went back, or whatever else makes an instant come again, fires nothing. */
+/* V4, F-C2: a clock that went back, or whatever else makes an instant come again, fires nothing. */
 static void an_instant_that_comes_again_fires_nothing(void **state)
 {
     struct fixture *fx = *state;
