@@ -194,8 +194,9 @@ void worker_start_answered(struct worker *worker, struct run *run); /* the lock 
 
 /* worker_claims.c */
 /* After a claim that the source answered with rc: registers again if the source does not know the
- * worker (`seen` was its registration), and pauses after a failure, or if `early`: the claim neither
- * waited nor brought a task. *pause_ms, 0 at first, grows with failures. False when stopping. */
+ * worker (`seen` was its registration), and pauses after a failure, or if `early`: the claim
+ * neither waited nor brought a task. *pause_ms, 0 at first, grows with failures. False when
+ * stopping. */
 bool worker_claim_end(struct worker *worker, int rc, uint64_t seen, bool early, int64_t *pause_ms,
                       struct err *err);
 bool worker_is_stopping(struct worker *worker);

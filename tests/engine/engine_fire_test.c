@@ -492,21 +492,6 @@ static void a_pattern_has_no_gap_after_a_time_without_anybody(void **state)
 
 /* ---- zones ---- */
 
-static void copy_zone(const char *from, const char *to)
-{
-    char text[4096];
-    FILE *in = fopen(from, "rb");
-    FILE *out = fopen(to, "wb");
-    size_t len;
-
-    assert_non_null(in);
-    assert_non_null(out);
-    while ((len = fread(text, 1, sizeof text, in)) > 0)
-        assert_int_equal(fwrite(text, 1, len, out), len);
-    fclose(in);
-    fclose(out);
-}
-
 /* A folder of zones of its own, with one zone. */
 static void own_zone(struct fixture *fx, const char *like)
 {

@@ -1,5 +1,6 @@
-/* The list of tasks, as far as both stores go about it alike: which way looks at the fewest rows, and
- * which keys a range of times can have. The way affects only the cost: each finds the same tasks. */
+/* The list of tasks, as far as both stores do it alike: which way looks at the fewest rows, and
+ * which keys a range of times can have. The way affects only the cost: each finds the same
+ * tasks. */
 #ifndef STORE_ROWS_TASK_LIST_H
 #define STORE_ROWS_TASK_LIST_H
 
