@@ -1,7 +1,7 @@
 #!/usr/bin/env python3
-"""Checks what a compiler does not: include direction, unique file names, opening comments, line
-length, open ends; sizes (tidy_sizes.py) and plain words (tidy_words.py). Prints one line per finding
-and exits 1 when there is any."""
+"""Checks what a compiler does not: include direction, that core/ is pure, unique file names, opening
+comments, line length, open ends; sizes (tidy_sizes.py) and plain words (tidy_words.py). Prints one
+line per finding and exits 1 when there is any."""
 import os
 import re
 import sys
@@ -42,6 +42,11 @@ EXCEPTIONS = {
     ("store/store_open.c", "store/sealed"),  # and puts encryption above what it opened
     ("worker/worker.h", "worker/handlers"),  # the kinds of handlers a worker is configured with
 }
+# What a pure function does not do: it asks no clock, environment or system. redact.c bounds its time.
+IMPURE = re.compile(r"(?<![\w.>])(clock_(?:wall|boot|gettime)\w*|gettimeofday|getenv|fopen|popen|"
+                    r"socket|connect|getaddrinfo|pthread_create|thread_start|rand|random|"
+                    r"getrandom)\(|#include <(?:unistd|fcntl|sys/\w+|netdb|poll)\.h>")
+IMPURE_ALLOWED = {("core/log/redact.c", "clock_gettime")}
 findings = []
 
 
@@ -70,6 +75,13 @@ def check_includes(path, name, lines):
         say(path, number, f"{folder}/ must not include {target}/")
 
 
+def check_pure(path, name, lines):
+    for number, line in enumerate(lines, 1):
+        match = IMPURE.search(line)
+        if match and (name, match.group(1)) not in IMPURE_ALLOWED:
+            say(path, number, f"core/ is pure: {match.group().strip('(')}")
+
+
 def check_text(path, lines):
     if not lines or not lines[0].startswith(("/*", "//", "#include", "#ifndef")):
         say(path, 1, "a file opens with what it is for")
@@ -94,6 +106,8 @@ for folder, _, files in sorted(os.walk(source)):
         with open(path, encoding="utf-8") as handle:
             lines = handle.readlines()
         check_includes(path, name, lines)
+        if name.startswith("core/"):
+            check_pure(path, name, lines)
         check_text(path, lines)
         if file in names:
             say(path, 1, f"the name is used by {names[file]} too")
