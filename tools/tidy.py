@@ -122,6 +122,13 @@ for folder, _, files in sorted(os.walk(source)):
     if count > FILES_MAX and name not in FLAT:
         say(folder, 1, f"{count} files: more than {FILES_MAX}")
 
+# Unit tests lie where the module they test lies.
+unit = os.path.join(root, "tests", "unit")
+for folder, _, files in sorted(os.walk(unit)):
+    name = os.path.relpath(folder, unit)
+    if any(file.endswith(".c") for file in files) and not os.path.isdir(os.path.join(source, name)):
+        say(folder, 1, f"src/ has no {name}/")
+
 # Both stores have the statements of the row layer.
 with open(os.path.join(source, "store", "rows", "rows_statements.h"), encoding="utf-8") as handle:
     parts = re.split(r"#define ROWS_(\w+)_STATEMENTS\(X\)", handle.read())
