@@ -97,6 +97,7 @@ def check_text(path, lines):
 
 
 names = {}
+identifiers = set()
 for folder, _, files in sorted(os.walk(source)):
     for file in sorted(files):
         if not file.endswith((".c", ".h")):
@@ -109,6 +110,7 @@ for folder, _, files in sorted(os.walk(source)):
         if name.startswith("core/"):
             check_pure(path, name, lines)
         check_text(path, lines)
+        identifiers.update(re.findall(r"\w+", "".join(lines)))
         if file in names:
             say(path, 1, f"the name is used by {names[file]} too")
         names[file] = name
@@ -139,7 +141,9 @@ for store in ("sqlite", "postgres"):
     stated = set()
     for file in sorted(os.listdir(folder)):
         with open(os.path.join(folder, file), encoding="utf-8") as handle:
-            stated.update(re.findall(r"^-- name: (\w+)$", handle.read(), re.MULTILINE))
+            text = handle.read()
+        identifiers.update(re.findall(r"\w+", text))
+        stated.update(re.findall(r"^-- name: (\w+)$", text, re.MULTILINE))
     for part, listed in statements.items():
         for statement in sorted(set(listed) - stated - {"X"}):
             if part != "SHARED" or store == "postgres":
@@ -173,6 +177,9 @@ for document in ("ARCHITECTURE.md", "CONTRIBUTING.md"):
                 is_test = re.fullmatch(r"\w+_test|test_\w+", mention)
                 if is_place and not is_there(mention) or is_test and mention not in tests:
                     say(path, number, f"there is no {mention}")
+                is_name = document == "ARCHITECTURE.md" and re.fullmatch(r"[a-z]+(?:_\w+)+", mention)
+                if is_name and not is_test and mention not in identifiers:
+                    say(path, number, f"no source has {mention}")
             for goal in re.findall(r"(?:`|^)make ([a-z-]+)", line):
                 if goal not in goals:
                     say(path, number, f"make has no {goal}")
