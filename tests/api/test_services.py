@@ -126,6 +126,16 @@ class StatusTest(ServiceTest):
                 for member in ("code", "attempt", "duration_ms", "reason"):
                     self.assertIn(member, details)
 
+    def test_errors_keep_their_correlation_id_and_figures_no_words_of_the_service(self):
+        task = self.ended(self.enqueue("service:s/GET /500", max_retries=0,
+                                       correlation_id="order-7")["id"])
+        self.assertEqual(task["error_details"]["correlation_id"], "order-7")
+        self.assertIn("said 500", task["error"])
+        shown = self.expect(200, "GET", "/v1/services/s")["last_error"]
+        self.assertEqual(shown, "service s answered with status 500")
+        self.assertNotIn("said 500", self.server.log())
+        self.assertNotIn("said 500", self.request("GET", "/metrics").body.decode())
+
 
 class ResultTest(ServiceTest):
     def answer(self, call):

@@ -93,11 +93,15 @@ static struct str status_message(struct service_call *call, const struct service
     const struct service_rule *rule = call->line->rule;
     struct str reason = reason_of(call);
     bool redirects = strcmp(verdict->code, "redirect_refused") == 0;
+    struct str ours = arena_format(&call->arena,
+                                   "service " STR_FMT " answered with status %ld%s",
+                                   STR_ARG(rule->name), status_of(call),
+                                   redirects ? "; redirects are not followed" : "");
 
-    return arena_format(&call->arena, "service " STR_FMT " answered with status %ld%s%s" STR_FMT,
-                        STR_ARG(rule->name), status_of(call),
-                        redirects ? "; redirects are not followed" : "",
-                        reason.data ? ": " : "", STR_ARG(reason));
+    call->our_words = reason.data ? ours.len : 0;
+    return reason.data ? arena_format(&call->arena, STR_FMT ": " STR_FMT, STR_ARG(ours),
+                                      STR_ARG(reason))
+                       : ours;
 }
 
 /* ---- results ---- */
