@@ -8,7 +8,8 @@ TESTS_AT_ONCE ?= $(shell expr 3 \* $$(nproc))
 all: $(BUILD)/build.ninja
 	@cmake --build $(BUILD) --target perdura perdura_shared perdura_static
 
-$(BUILD)/build.ninja: CMakeLists.txt cmake/tests.cmake cmake/install.cmake cmake/dashboard.cmake cmake/hardening.cmake
+$(BUILD)/build.ninja: CMakeLists.txt cmake/tests.cmake cmake/install.cmake cmake/dashboard.cmake cmake/hardening.cmake \
+		cmake/grpc.cmake
 	@sh tools/deps.sh build
 	@cmake -S . -B $(BUILD) -G Ninja > $(BUILD).log 2>&1 || (cat $(BUILD).log; exit 1)
 	@rm -f $(BUILD).log

@@ -15,6 +15,9 @@ target_link_libraries(perdura_everything PUBLIC PkgConfig::SQLITE PkgConfig::PQ 
   PkgConfig::SSL PkgConfig::CRYPTO PkgConfig::CURL PkgConfig::YAML PkgConfig::ZSTD PkgConfig::PCRE2
   PkgConfig::SODIUM
   Threads::Threads m)
+if(GRPC_OK)
+  target_link_libraries(perdura_everything PUBLIC PkgConfig::NGHTTP2 ${CMAKE_DL_LIBS})
+endif()
 
 file(GLOB_RECURSE C_TESTS CONFIGURE_DEPENDS tests/unit/*_test.c)
 file(GLOB MODULE_TESTS CONFIGURE_DEPENDS tests/engine/*_test.c tests/lib/*_test.c tests/net/*_test.c
