@@ -83,21 +83,23 @@ public:
 
         return std::unique_ptr<pb::Message>(type ? factory_.GetPrototype(type)->New() : nullptr);
     }
-    static std::unique_ptr<Own> read(const char *name, struct grpc_bytes bytes,
-                                     std::unique_ptr<pb::Message> *message)
+    /* NULL for bytes that are no such message. */
+    static std::unique_ptr<Own> read(const char *name, struct grpc_bytes bytes)
     {
         auto own = std::make_unique<Own>();
 
-        *message = own->make(name);
-        if (!*message || !(*message)->ParseFromArray(bytes.data, static_cast<int>(bytes.len)))
+        own->read_ = own->make(name);
+        if (!own->read_ || !own->read_->ParseFromArray(bytes.data, static_cast<int>(bytes.len)))
             return nullptr;
         return own;
     }
+    const pb::Message &message() const { return *read_; }
 
 private:
     pb::DescriptorPool pool_;
     pb::DynamicMessageFactory factory_;
     const pb::FileDescriptor *file_ = nullptr;
+    std::unique_ptr<pb::Message> read_; /* gone before its factory */
 };
 
 /* Reading of a field by its name: the messages are small and rare. */
@@ -174,6 +176,8 @@ struct grpc_schema {
         pool.reset();
         merged = std::make_unique<pb::MergedDescriptorDatabase>(&files, &known);
         pool = std::make_unique<pb::DescriptorPool>(merged.get(), &errors);
+        /* The reflection of some languages loses which file imports which. */
+        pool->InternalDontEnforceDependencies();
         factory = std::make_unique<pb::DynamicMessageFactory>(pool.get());
         resolver.reset(pb::util::NewTypeResolverForDescriptorPool(kPrefix, pool.get()));
         errors.first.clear();
@@ -350,8 +354,7 @@ enum grpc_coded add_answer(struct grpc_schema *schema, struct grpc_bytes bytes,
                            const struct grpc_sink *more, const struct grpc_sink *why)
 {
     return guarded(why, [&] {
-        std::unique_ptr<pb::Message> answer;
-        std::unique_ptr<Own> own = Own::read("Answer", bytes, &answer);
+        std::unique_ptr<Own> own = Own::read("Answer", bytes);
         size_t before = schema->names.size();
         enum grpc_coded added;
         std::string name;
@@ -360,12 +363,12 @@ enum grpc_coded add_answer(struct grpc_schema *schema, struct grpc_bytes bytes,
             put(why, "the service's reflection answered with something that is no answer");
             return GRPC_INVALID;
         }
-        if (!Field(*answer, "files").has()) {
+        if (!Field(own->message(), "files").has()) {
             put(why, "the service's reflection has no such thing: " +
-                         Field(Field(*answer, "refusal").message(), "message").text());
+                         Field(Field(own->message(), "refusal").message(), "message").text());
             return GRPC_NO_METHOD;
         }
-        added = add_files(schema, Field(*answer, "files").message(), why);
+        added = add_files(schema, Field(own->message(), "files").message(), why);
         if (added != GRPC_CODED)
             return added;
         if (schema->names.size() == before) {
@@ -455,12 +458,11 @@ int64_t delay_of(const pb::Message &info)
 int64_t retry_ms(struct grpc_bytes bytes)
 {
     try {
-        std::unique_ptr<pb::Message> status;
-        std::unique_ptr<Own> own = Own::read("Status", bytes, &status);
+        std::unique_ptr<Own> own = Own::read("Status", bytes);
 
         if (!own)
             return -1;
-        Field details(*status, "details");
+        Field details(own->message(), "details");
         for (int i = 0; i < details.count(); i++) {
             const std::string type = Field(details.message(i), "type_url").text();
             std::unique_ptr<pb::Message> info = own->make("RetryInfo");
@@ -477,10 +479,9 @@ int64_t retry_ms(struct grpc_bytes bytes)
 int health(struct grpc_bytes bytes)
 {
     try {
-        std::unique_ptr<pb::Message> answer;
-        std::unique_ptr<Own> own = Own::read("Health", bytes, &answer);
+        std::unique_ptr<Own> own = Own::read("Health", bytes);
 
-        return own ? Field(*answer, "status").number() : -1;
+        return own ? Field(own->message(), "status").number() : -1;
     } catch (...) {
         return -1;
     }

@@ -56,6 +56,9 @@ static int begin(struct grpc_conn *conn, struct err *err)
     curl_easy_setopt(easy, CURLOPT_CONNECT_ONLY, 1L);
     curl_easy_setopt(easy, CURLOPT_FRESH_CONNECT, 1L);
     curl_easy_setopt(easy, CURLOPT_BUFFERSIZE, (long)READ_BYTES);
+    /* service_tls.c asks for h2; if libcurl knew, it would speak it. */
+    curl_easy_setopt(easy, CURLOPT_SSL_ENABLE_ALPN, 0L);
+    curl_easy_setopt(easy, CURLOPT_HTTP_VERSION, (long)CURL_HTTP_VERSION_1_1);
     conn->multi = TRY_MEMORY(curl_multi_init());
     curl_multi_setopt(conn->multi, CURLMOPT_SOCKETFUNCTION, on_socket);
     curl_multi_setopt(conn->multi, CURLMOPT_SOCKETDATA, conn);
@@ -209,6 +212,7 @@ static void receive(struct grpc_conn *conn)
             return;
         }
         conn->received_us = clock_boot_us();
+        conn->asked = false;
         if (!grpc_session_receive(conn, data, len, &reason))
             lose(conn, CURLE_HTTP2, reason);
     }
@@ -296,12 +300,23 @@ static void assign(struct grpc_line *grpc)
 
 /* ---- deadlines ---- */
 
-/* A connection that brought nothing while a call waited its whole time may be dead: no new ones. */
+/* A connection that brought nothing while a call waited its whole time may be dead. It is asked;
+ * if the next one waits in vain too, it gets no more calls. */
+static void doubt(struct grpc_conn *conn, const struct grpc_stream *stream)
+{
+    if (conn->settled && conn->received_us >= stream->call->began_us)
+        return;
+    if (conn->asked || !conn->settled)
+        conn->draining = true;
+    else
+        nghttp2_submit_ping(conn->session, NGHTTP2_FLAG_NONE, NULL);
+    conn->asked = true;
+}
+
 static void time_out(struct grpc_stream *stream)
 {
-    if (stream->conn &&
-        (!stream->conn->settled || stream->conn->received_us < stream->call->began_us))
-        stream->conn->draining = true;
+    if (stream->conn)
+        doubt(stream->conn, stream);
     grpc_stream_end(stream, CURLE_OPERATION_TIMEDOUT, NULL);
 }
 

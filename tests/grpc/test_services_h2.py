@@ -1,0 +1,322 @@
+"""gRPC services that are broken or hostile (D10, F-G8, F-G9): each call ends as the page says, in its
+time and with bounded memory, and only what the service did not begin is sent again."""
+import asyncio
+import struct
+import unittest
+
+from grpc_peer import descriptor
+from h2_peer import (END_HEADERS, END_STREAM, GOAWAY, H2Target, RST, SETTINGS, data, frame, head,
+                     message, start, trailers, whole)
+from harness import wait_until
+from test_services import ServiceTest
+
+CANCEL, REFUSED = 8, 7
+OK_LATE = "the service may be asked again"
+
+
+class H2Test(ServiceTest):
+    limits = "    timeout: 20s\n    breaker: {failures: 0}\n"
+
+    def new_target(self):
+        return H2Target(self.answer)
+
+    def configuration(self):
+        self.service = (f"    package: perdura.test.Peer\n    descriptor: {descriptor(self.folder)}\n"
+                        + self.limits)
+        return super().configuration()
+
+    def told(self, status, code, **fields):
+        task = self.outcome("Do", **fields)
+        self.assertEqual((task["status"], task["error_details"]["code"]), (status, code),
+                         task["error"])
+        return task
+
+
+class AnswerTest(H2Test):
+    """What is wrong with each answer is named by the payload's place in the list."""
+
+    async def answer(self, number, stream, writer):
+        await self.answers[number - 1](stream, writer)
+        return True
+
+    def send(self, *parts):
+        async def write(stream, writer):
+            for part in parts:
+                writer.write(part(stream) if callable(part) else part)
+        return write
+
+    def test_answers_of_all_kinds_end_as_they_should(self):
+        def only_trailers(stream):
+            return head(stream, (":status", "200"), ("content-type", "application/grpc"),
+                        ("grpc-status", "9"), ("grpc-message", "not%20now%21 %zz"),
+                        flags=END_HEADERS | END_STREAM)
+
+        def status(number, content_type="text/html"):
+            return lambda stream: head(stream, (":status", str(number)), (
+                "content-type", content_type), flags=END_HEADERS | END_STREAM)
+
+        async def byte_by_byte(stream, writer):
+            for byte in whole(stream):
+                writer.write(bytes([byte]))
+                await writer.drain()
+                await asyncio.sleep(0.001)
+
+        async def endless(stream, writer):
+            writer.write(start(stream) + data(stream, b"\0" + struct.pack(">I", 2 ** 31)))
+
+        async def flood(stream, writer):  # no announced length to go by: a body that is not gRPC
+            writer.write(start(stream, "text/plain"))
+            for _ in range(64):
+                writer.write(data(stream, b"x" * 16000))
+
+        no_message = [start, trailers]
+        cases = [
+            ("completed", None, self.send(whole)),
+            ("completed", None, byte_by_byte),
+            ("failed", "service_refused", self.send(only_trailers)),
+            ("failed", "invalid_answer", self.send(start, lambda s: data(s, message(b"\x0a\x7fx")), trailers)),
+            ("failed", "invalid_answer", self.send(start, lambda s: data(s, message(b"\xff")), trailers)),
+            ("failed", "invalid_answer", self.send(*no_message)),
+            ("failed", "invalid_answer", self.send(start, lambda s: data(s, message(b"") * 2), trailers)),
+            ("failed", "invalid_answer", self.send(start, lambda s: data(s, message(b"", 1)), trailers)),
+            ("failed", "invalid_answer", self.send(start, lambda s: data(s, message(b"")[:3]), trailers)),
+            ("failed", "too_large", endless),
+            ("dead_letter", "service_error", flood),
+            ("dead_letter", "service_unavailable", self.send(status(503))),
+            ("failed", "service_refused", self.send(status(404))),
+            ("failed", "service_refused", self.send(status(401))),
+            ("dead_letter", "service_error", self.send(status(200))),
+            ("dead_letter", "service_error", self.send(status(302))),
+            ("dead_letter", "service_error", self.send(
+                start, lambda s: trailers(s, "x"))),
+            ("dead_letter", "service_unavailable", self.send(lambda s: trailers(s, 14))),
+            ("dead_letter", "invalid_answer", self.send(lambda s: head(s, ("x-strange", "1")))),
+            ("dead_letter", "service_error", self.send(lambda s: head(
+                s, (":status", "200"), *[(f"x-{i}", "y" * 100) for i in range(100)],
+                flags=END_HEADERS | END_STREAM))),
+            ("dead_letter", "connection_lost", self.send(
+                lambda s: frame(RST, 0, s, struct.pack(">I", CANCEL)))),
+            ("completed", None, self.send(whole)),
+        ]
+        self.answers = [case[2] for case in cases]
+        for i, (status, code, _) in enumerate(cases):
+            task = self.outcome("Do")
+            found = (task["error_details"] or {}).get("code")
+            self.assertEqual((task["status"], found), (status, code), f"{i}: {task['error']}")
+            if i == 2:
+                self.assertIn("FAILED_PRECONDITION: not now! %zz", task["error"])
+        self.assertEqual(self.target.requests, len(cases))
+        self.assertEqual(self.target.connections, 2)  # one for the look at the start
+
+
+class RefusedTest(H2Test):
+    async def answer(self, number, stream, writer):
+        if number <= 3:
+            writer.write(frame(RST, 0, stream, struct.pack(">I", REFUSED)))
+        else:
+            writer.write(whole(stream))
+        return True
+
+    def test_a_refused_stream_is_sent_again_at_once(self):
+        self.assertEqual(self.outcome("Do")["result"], {"did": "ok"})
+        self.assertEqual(self.target.requests, 4)
+
+
+class AlwaysRefusedTest(H2Test):
+    async def answer(self, number, stream, writer):
+        writer.write(frame(RST, 0, stream, struct.pack(">I", REFUSED)))
+        return True
+
+    def test_a_stream_that_is_always_refused_is_not_sent_for_ever(self):
+        self.told("dead_letter", "connection_lost")
+        self.assertLessEqual(self.target.requests, 6)
+
+
+class GoawayTest(H2Test):
+    """The first connection takes one of two calls and says so; then it ends."""
+    answers_first = True
+
+    def setUp(self):
+        self.streams = []
+        super().setUp()
+
+    async def answer(self, number, stream, writer):
+        self.streams.append(stream)
+        if number < 2:
+            return True
+        if number == 2:
+            first, second = self.streams
+            writer.write(frame(GOAWAY, 0, 0, struct.pack(">II", first, 0)))
+            if self.answers_first:
+                writer.write(whole(first, b"\x0a\x05first"))
+                return True
+            return None
+        writer.write(whole(stream, b"\x0a\x06second"))
+        return True
+
+    def both(self):
+        tasks = [self.run_job("Do") for _ in range(2)]
+        return [self.ended(task["id"]) for task in tasks]
+
+    def test_calls_beyond_the_last_stream_are_sent_again_and_others_end(self):
+        self.assertEqual(sorted(task["result"]["did"] for task in self.both()),
+                         ["first", "second"])
+        self.assertEqual(self.target.requests, 3)
+
+
+class CutGoawayTest(GoawayTest):
+    answers_first = False
+
+    def test_calls_beyond_the_last_stream_are_sent_again_and_others_end(self):
+        """The one that the service took is not repeated blindly: that is for the task's policy."""
+        ended = self.both()
+        self.assertEqual(sorted(task["status"] for task in ended), ["completed", "dead_letter"])
+        lost = next(task for task in ended if task["status"] == "dead_letter")
+        self.assertEqual(lost["error_details"]["code"], "connection_lost")
+        self.assertEqual(self.target.requests, 3)
+
+
+class SilentTest(H2Test):
+    limits = "    timeout: 500ms\n    breaker: {failures: 0}\n"
+
+    async def answer(self, number, stream, writer):
+        if self.speaks:
+            writer.write(whole(stream))
+        return True
+
+    def test_no_answer_is_a_timeout_that_the_service_is_told(self):
+        self.speaks = False
+        self.told("dead_letter", "timeout")
+        wait_until(lambda: self.target.resets, what="the reset")
+        self.assertEqual(self.target.resets[0][1], CANCEL)
+        self.speaks = True
+        self.assertEqual(self.outcome("Do")["status"], "completed")
+
+
+class DeafTest(H2Test):
+    """It takes connections and never says anything."""
+    limits = SilentTest.limits
+
+    def new_target(self):
+        target = H2Target(self.answer)
+
+        async def serve(reader, writer):
+            await asyncio.sleep(600)
+        target.serve = serve
+        return target
+
+    def test_a_service_that_says_nothing_at_all_is_a_timeout(self):
+        for _ in range(2):
+            self.told("dead_letter", "timeout")
+
+
+class NotH2Test(H2Test):
+    def new_target(self):
+        target = H2Target(self.answer)
+
+        async def serve(reader, writer):
+            await reader.read(100)
+            writer.write(b"HTTP/1.1 400 Bad Request\r\nContent-Length: 0\r\n\r\n")
+            writer.close()
+        target.serve = serve
+        return target
+
+    def test_another_protocol_is_named(self):
+        task = self.told("dead_letter", "invalid_answer")
+        self.assertIn("does not speak HTTP/2", task["error"])
+
+
+class FewStreamsTest(H2Test):
+    limits = "    timeout: 60s\n    concurrency: 8\n"
+
+    def new_target(self):
+        target = H2Target(self.answer)
+        target.settings = struct.pack(">HI", 3, 1)  # one stream at a time
+        self.open = self.most = 0
+        return target
+
+    async def answer(self, number, stream, writer):
+        at_once = writer.at_once = getattr(writer, "at_once", 0) + 1
+        self.most = max(self.most, at_once)
+
+        async def later():
+            await asyncio.sleep(0.02)
+            writer.at_once -= 1
+            writer.write(whole(stream))
+        asyncio.ensure_future(later())
+        return True
+
+    def test_no_connection_gets_more_streams_than_it_takes(self):
+        tasks = [self.enqueue("call:x") for _ in range(40)]
+        for task in tasks:
+            self.assertEqual(self.ended(task["id"])["status"], "completed")
+        self.assertEqual(self.target.requests, 40)
+        self.assertLessEqual(self.target.connections, 10)
+
+
+class SlowWindowTest(H2Test):
+    """A request larger than the service's window goes on as it opens."""
+
+    def new_target(self):
+        target = H2Target(self.answer)
+        target.settings = struct.pack(">HI", 4, 1000)
+        read = target.read_frames
+
+        async def read_frames(reader, writer):
+            async def open_window():
+                while True:
+                    await asyncio.sleep(0.005)
+                    for stream in (0, *range(1, 9, 2)):
+                        writer.write(frame(8, 0, stream, struct.pack(">I", 5000)) if stream < 2
+                                     else b"")
+            task = asyncio.ensure_future(open_window())
+            try:
+                await read(reader, writer)
+            finally:
+                task.cancel()
+        target.read_frames = read_frames
+        return target
+
+    async def answer(self, number, stream, writer):
+        writer.write(whole(stream))
+        return True
+
+    def test_flow_control_is_kept(self):
+        self.assertEqual(self.outcome("Do", payload={"id": "x" * 200000})["result"], {"did": "ok"})
+
+
+class FloodTest(H2Test):
+    """Settings and pings without end: other services are called all the same."""
+
+    def new_target(self):
+        target = H2Target(self.answer)
+
+        async def serve(reader, writer):
+            writer.write(frame(SETTINGS, 0, 0))
+            while True:
+                writer.write(frame(6, 0, 0, b"12345678") * 100 + frame(SETTINGS, 0, 0) * 100)
+                await asyncio.sleep(0)
+                if writer.transport.get_write_buffer_size() > 1 << 20:
+                    await writer.drain()
+        target.serve = serve
+        return target
+
+    def configuration(self):
+        self.other = H2Target(self.well)
+        self.addCleanup(self.other.close)
+        lines = super().configuration().split("handlers:")
+        entry = lines[0].split("\n", 1)[1].replace("name: s\n", "name: t\n")
+        return lines[0] + entry.replace(self.target.url, self.other.url) + "handlers:" + lines[1]
+
+    async def well(self, number, stream, writer):
+        writer.write(whole(stream))
+        return True
+
+    def test_a_flood_is_an_invalid_answer_and_harms_nobody_else(self):
+        self.run_job("Do", timeout_ms=3000)
+        for _ in range(3):
+            self.assertEqual(self.outcome("Do", service="t")["status"], "completed")
+
+
+if __name__ == "__main__":
+    unittest.main()
