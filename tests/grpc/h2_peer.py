@@ -69,7 +69,10 @@ class H2Target(Target):
         except (OSError, asyncio.IncompleteReadError, asyncio.CancelledError, RuntimeError):
             pass
         finally:
-            writer.close()
+            try:
+                writer.close()
+            except RuntimeError:
+                pass
 
     async def read_frames(self, reader, writer):
         while True:

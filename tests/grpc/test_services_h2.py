@@ -5,13 +5,12 @@ import struct
 import unittest
 
 from grpc_peer import descriptor
-from h2_peer import (END_HEADERS, END_STREAM, GOAWAY, H2Target, RST, SETTINGS, data, frame, head,
+from h2_peer import (END_HEADERS, END_STREAM, GOAWAY, H2Target, RST, SETTINGS, WINDOW, data, frame, head,
                      message, start, trailers, whole)
 from harness import wait_until
 from test_services import ServiceTest
 
 CANCEL, REFUSED = 8, 7
-OK_LATE = "the service may be asked again"
 
 
 class H2Test(ServiceTest):
@@ -89,7 +88,9 @@ class AnswerTest(H2Test):
             ("dead_letter", "service_error", self.send(status(302))),
             ("dead_letter", "service_error", self.send(
                 start, lambda s: trailers(s, "x"))),
-            ("dead_letter", "service_unavailable", self.send(lambda s: trailers(s, 14))),
+            ("dead_letter", "service_unavailable", self.send(lambda s: head(
+                s, (":status", "200"), ("content-type", "application/grpc"), ("grpc-status", "14"),
+                flags=END_HEADERS | END_STREAM))),
             ("dead_letter", "invalid_answer", self.send(lambda s: head(s, ("x-strange", "1")))),
             ("dead_letter", "service_error", self.send(lambda s: head(
                 s, (":status", "200"), *[(f"x-{i}", "y" * 100) for i in range(100)],
@@ -198,12 +199,10 @@ class DeafTest(H2Test):
     limits = SilentTest.limits
 
     def new_target(self):
-        target = H2Target(self.answer)
-
-        async def serve(reader, writer):
-            await asyncio.sleep(600)
-        target.serve = serve
-        return target
+        class Deaf(H2Target):
+            async def serve(self, reader, writer):
+                await reader.read()
+        return Deaf(None)
 
     def test_a_service_that_says_nothing_at_all_is_a_timeout(self):
         for _ in range(2):
@@ -212,14 +211,12 @@ class DeafTest(H2Test):
 
 class NotH2Test(H2Test):
     def new_target(self):
-        target = H2Target(self.answer)
-
-        async def serve(reader, writer):
-            await reader.read(100)
-            writer.write(b"HTTP/1.1 400 Bad Request\r\nContent-Length: 0\r\n\r\n")
-            writer.close()
-        target.serve = serve
-        return target
+        class Http1(H2Target):
+            async def serve(self, reader, writer):
+                await reader.read(100)
+                writer.write(b"HTTP/1.1 400 Bad Request\r\nContent-Length: 0\r\n\r\n")
+                writer.close()
+        return Http1(None)
 
     def test_another_protocol_is_named(self):
         task = self.told("dead_letter", "invalid_answer")
@@ -258,24 +255,21 @@ class SlowWindowTest(H2Test):
     """A request larger than the service's window goes on as it opens."""
 
     def new_target(self):
-        target = H2Target(self.answer)
-        target.settings = struct.pack(">HI", 4, 1000)
-        read = target.read_frames
+        class Slow(H2Target):
+            settings = struct.pack(">HI", 4, 1000)
 
-        async def read_frames(reader, writer):
-            async def open_window():
-                while True:
-                    await asyncio.sleep(0.005)
-                    for stream in (0, *range(1, 9, 2)):
-                        writer.write(frame(8, 0, stream, struct.pack(">I", 5000)) if stream < 2
-                                     else b"")
-            task = asyncio.ensure_future(open_window())
-            try:
-                await read(reader, writer)
-            finally:
-                task.cancel()
-        target.read_frames = read_frames
-        return target
+            async def read_frames(self, reader, writer):
+                async def open_window():
+                    while True:
+                        await asyncio.sleep(0.005)
+                        for stream in (0, 1):
+                            writer.write(frame(WINDOW, 0, stream, struct.pack(">I", 5000)))
+                task = asyncio.ensure_future(open_window())
+                try:
+                    await super().read_frames(reader, writer)
+                finally:
+                    task.cancel()
+        return Slow(self.answer)
 
     async def answer(self, number, stream, writer):
         writer.write(whole(stream))
@@ -289,17 +283,21 @@ class FloodTest(H2Test):
     """Settings and pings without end: other services are called all the same."""
 
     def new_target(self):
-        target = H2Target(self.answer)
+        class Flood(H2Target):
+            async def serve(self, reader, writer):
+                try:
+                    writer.write(frame(SETTINGS, 0, 0))
+                    while True:
+                        writer.write(frame(6, 0, 0, b"12345678") * 100 + frame(SETTINGS, 0, 0) * 100)
+                        await writer.drain()
+                        await asyncio.sleep(0)
+                except OSError:
+                    pass
+                finally:
+                    writer.close()
+        return Flood(None)
 
-        async def serve(reader, writer):
-            writer.write(frame(SETTINGS, 0, 0))
-            while True:
-                writer.write(frame(6, 0, 0, b"12345678") * 100 + frame(SETTINGS, 0, 0) * 100)
-                await asyncio.sleep(0)
-                if writer.transport.get_write_buffer_size() > 1 << 20:
-                    await writer.drain()
-        target.serve = serve
-        return target
+    limits = "    timeout: 3s\n    breaker: {failures: 0}\n"
 
     def configuration(self):
         self.other = H2Target(self.well)
@@ -313,9 +311,10 @@ class FloodTest(H2Test):
         return True
 
     def test_a_flood_is_an_invalid_answer_and_harms_nobody_else(self):
-        self.run_job("Do", timeout_ms=3000)
+        flooded = self.run_job("Do")
         for _ in range(3):
             self.assertEqual(self.outcome("Do", service="t")["status"], "completed")
+        self.assertEqual(self.ended(flooded["id"])["status"], "dead_letter")
 
 
 if __name__ == "__main__":

@@ -131,6 +131,10 @@ static void lose(struct grpc_conn *conn, CURLcode code, const char *reason)
 {
     bool never = conn->state == CONN_CONNECTS;
 
+    if (conn->heard && !conn->settled) {
+        code = CURLE_HTTP2;
+        reason = "the service does not speak HTTP/2";
+    }
     conn->state = CONN_OVER;
     end_list(&conn->streams, code, reason);
     if (never && !has_other(conn->grpc, conn))
@@ -213,6 +217,7 @@ static void receive(struct grpc_conn *conn)
         }
         conn->received_us = clock_boot_us();
         conn->asked = false;
+        conn->heard = true;
         if (!grpc_session_receive(conn, data, len, &reason))
             lose(conn, CURLE_HTTP2, reason);
     }
@@ -249,7 +254,9 @@ static void flush(struct grpc_conn *conn)
         return;
     watch(conn, conn->out.len ? EPOLLIN | EPOLLOUT : EPOLLIN);
     if (!nghttp2_session_want_read(conn->session) && !nghttp2_session_want_write(conn->session))
-        lose(conn, CURLE_RECV_ERROR, "the service ended the connection");
+        lose(conn, conn->draining ? CURLE_RECV_ERROR : CURLE_HTTP2,
+             conn->draining ? "the service ended the connection"
+                            : "the service broke the rules of HTTP/2");
 }
 
 /* While one connects libcurl may have several descriptors, and ignores those of others. */

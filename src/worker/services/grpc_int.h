@@ -64,6 +64,7 @@ struct grpc_conn {
     enum grpc_conn_state state;
     bool draining;            /* no new streams */
     bool settled;             /* its settings came */
+    bool heard;               /* something came */
     bool asked;               /* whether it lives; nothing came since */
     bool more;                /* there is more to read at once */
     uint32_t events;          /* of epoll that are watched */

@@ -161,8 +161,7 @@ bool grpc_session_receive(struct grpc_conn *conn, const uint8_t *data, size_t le
 
     if (used >= 0)
         return true;
-    *reason = used == NGHTTP2_ERR_BAD_CLIENT_MAGIC || !conn->settled
-                  ? "the service does not speak HTTP/2" : nghttp2_strerror((int)used);
+    *reason = nghttp2_strerror((int)used);
     return false;
 }
 

@@ -289,8 +289,8 @@ static void refuse_answer(struct service_call *call, struct service_verdict *ver
 {
     *verdict = (struct service_verdict){SERVICE_REFUSED, false, "invalid_answer"};
     answer_failed(call, verdict->code, false,
-                  arena_format(&call->arena, "service " STR_FMT " answered with OK, but its answer "
-                               "cannot be read: %s", STR_ARG(call->line->rule->name), why));
+                  arena_format(&call->arena, "service " STR_FMT " answered, but its answer cannot be "
+                               "read: %s", STR_ARG(call->line->rule->name), why));
 }
 
 static enum grpc_coded to_json(struct grpc_line *grpc, const struct grpc_stream *stream,
@@ -354,6 +354,10 @@ void grpc_judge_answer(struct service_call *call, struct service_verdict *verdic
     int status = grpc_status_of(call);
     int64_t wait_ms = retry_ms(call);
 
+    if (answer->fault != GRPC_FRAME_OK) {
+        refuse_answer(call, verdict, broken(answer));
+        return;
+    }
     *verdict = grpc_judge(status, wait_ms >= 0);
     switch (verdict->end) {
     case SERVICE_DONE:
