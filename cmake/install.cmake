@@ -6,7 +6,7 @@
 set(RUN_ONLY OWNER_READ OWNER_WRITE OWNER_EXECUTE GROUP_EXECUTE WORLD_EXECUTE)
 install(TARGETS perdura RUNTIME DESTINATION ${CMAKE_INSTALL_BINDIR} PERMISSIONS ${RUN_ONLY})
 install(TARGETS perdura-spawn RUNTIME DESTINATION ${CMAKE_INSTALL_LIBEXECDIR} PERMISSIONS ${RUN_ONLY})
-if(GRPC_OK) # beside perdura-spawn; everybody who runs perdura reads it
+if(GRPC_OK) # beside perdura-spawn; whose user runs perdura has to read it
   install(TARGETS perdura-grpc LIBRARY DESTINATION ${CMAKE_INSTALL_LIBEXECDIR})
 endif()
 install(TARGETS perdura_shared perdura_static

@@ -243,7 +243,7 @@ class HealthTest(GrpcTest):
         self.status("up")
         self.assertEqual(self.outcome("Do")["status"], "completed")
         self.assertIn('perdura_service_calls_total{service="s",method="Do",outcome="done"} 1',
-                      self.request("GET", "/metrics").text)
+                      self.request("GET", "/metrics").body.decode())
 
 
 class TlsTest(GrpcTest):

@@ -252,7 +252,7 @@ class FewStreamsTest(H2Test):
 
 
 class SlowWindowTest(H2Test):
-    """A request larger than the service's window goes on as it opens."""
+    """The rest of a request larger than the service's window is sent as the window opens."""
 
     def new_target(self):
         class Slow(H2Target):

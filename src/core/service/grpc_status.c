@@ -93,7 +93,8 @@ void grpc_timeout_write(int64_t left_ms, char out[GRPC_TIMEOUT_BYTES])
     if (left_ms <= DIGITS_MAX)
         snprintf(out, GRPC_TIMEOUT_BYTES, "%dm", (int)left_ms);
     else
-        snprintf(out, GRPC_TIMEOUT_BYTES, "%dS", (int)(seconds < DIGITS_MAX ? seconds : DIGITS_MAX));
+        snprintf(out, GRPC_TIMEOUT_BYTES, "%dS",
+                 (int)(seconds < DIGITS_MAX ? seconds : DIGITS_MAX));
 }
 
 static int digit_of(char c)

@@ -1,5 +1,5 @@
-/* Connections of a gRPC service. libcurl makes each (names, addresses, TLS, as for HTTP) and carries
- * its bytes; nghttp2 speaks HTTP/2 over it (grpc_session.c), in clear text as over TLS. One
+/* Connections of a gRPC service. libcurl makes each (names, addresses, TLS, as for HTTP) and
+ * carries its bytes; nghttp2 speaks HTTP/2 over it (grpc_session.c), in clear text as over TLS. One
  * connection takes as many streams as the service allows; then there is a further one. The loop's
  * thread. */
 #include <stdlib.h>
@@ -244,7 +244,7 @@ static void flush(struct grpc_conn *conn)
 {
     do {
         if (!grpc_session_fill(conn)) {
-            lose(conn, CURLE_HTTP2, "the session cannot go on");
+            lose(conn, CURLE_HTTP2, "its HTTP/2 session broke");
             return;
         }
         send_out(conn);
@@ -308,7 +308,7 @@ static void assign(struct grpc_line *grpc)
 /* ---- deadlines ---- */
 
 /* A connection that brought nothing while a call waited its whole time may be dead. It is asked;
- * if the next one waits in vain too, it gets no more calls. */
+ * if it stays silent while a further call times out, it gets no more calls. */
 static void doubt(struct grpc_conn *conn, const struct grpc_stream *stream)
 {
     if (conn->settled && conn->received_us >= stream->call->began_us)

@@ -41,7 +41,7 @@ static int open_module(void)
     return fd;
 }
 
-/* By its descriptor: the file that was looked at. It stays loaded: libprotobuf cannot be unloaded. */
+/* By its descriptor: the file that was checked. libprotobuf cannot be unloaded, so it stays. */
 static void *load(int fd)
 {
     char path[64];
@@ -57,7 +57,7 @@ int grpc_module_open(struct grpc_module *module, struct err *err)
 
     if (fd < 0)
         return err_set(err, ERR_UNAVAILABLE, "gRPC services need the file %s beside perdura or in "
-                       "../libexec, owned by its user or root and writable by nobody else",
+                       "../libexec, owned by its user or root and not writable by others",
                        MODULE_NAME);
     module->handle = load(fd);
     close(fd);

@@ -196,7 +196,7 @@ static void take_answer(struct grpc_line *grpc)
         return;
     default:
         answer_all(grpc, ERR_UNAVAILABLE, &why);
-        renew(grpc); /* what is half read helps nobody */
+        renew(grpc); /* half of the files are of no use */
     }
 }
 

@@ -289,8 +289,8 @@ static void refuse_answer(struct service_call *call, struct service_verdict *ver
 {
     *verdict = (struct service_verdict){SERVICE_REFUSED, false, "invalid_answer"};
     answer_failed(call, verdict->code, false,
-                  arena_format(&call->arena, "service " STR_FMT " answered, but its answer cannot be "
-                               "read: %s", STR_ARG(call->line->rule->name), why));
+                  arena_format(&call->arena, "service " STR_FMT " answered, but its answer cannot "
+                               "be read: %s", STR_ARG(call->line->rule->name), why));
 }
 
 static enum grpc_coded to_json(struct grpc_line *grpc, const struct grpc_stream *stream,
@@ -323,7 +323,8 @@ static void complete(struct service_call *call, struct service_verdict *verdict)
         return;
     default:
         buf_byte(&why, '\0');
-        refuse_answer(call, verdict, why.failed || why.len < 2 ? "it is no such message" : why.data);
+        refuse_answer(call, verdict,
+                      why.failed || why.len < 2 ? "it is no such message" : why.data);
         return;
     }
     if (json_check(buf_view(&json), &result, &err) < 0) {

@@ -142,7 +142,8 @@ int call_prepare(struct service_call *call, struct str method, struct err *err);
 void call_clear(struct service_call *call); /* of the transfer, not of what came of it */
 struct str call_lookup(const struct service_call *call); /* the method to ask; absent = none */
 
-/* service_headers.c: the headers of an attempt, and those of the configuration; false = `add` did. */
+/* service_headers.c: the headers of an attempt, and those of the configuration. False when `add`
+ * gave false. */
 bool call_each_header(const struct service_call *call,
                       bool (*add)(void *ctx, struct str name, struct str value, bool is_secret),
                       void *ctx);
