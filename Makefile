@@ -89,6 +89,7 @@ BENCH_PROGRAMS = raw_sync raw_sqlite raw_pg http_load lib_load clock_handler cro
 bench: all
 	@cmake --build $(BUILD) --target $(BENCH_PROGRAMS)
 	@! grep -q '^build instructions:' $(BUILD)/build.ninja || cmake --build $(BUILD) --target instructions
+	@! grep -q '^build call_peer:' $(BUILD)/build.ninja || cmake --build $(BUILD) --target call_peer call_load
 	@python3 bench/run.py --build $(BUILD) $(ARGS)
 
 # Is the rate still the same with a million waiting and five million ended, on SQLite and on
