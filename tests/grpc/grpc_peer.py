@@ -9,11 +9,10 @@ HERE = pathlib.Path(__file__).resolve().parent
 PACKAGES = os.environ.get("PERDURA_GRPC_PACKAGES", "")
 
 
-def descriptor(folder, *options):
-    """A FileDescriptorSet of peer.proto; its path."""
+def descriptor(folder, name="peer.proto"):
+    """A FileDescriptorSet of this file; its path."""
     path = os.path.join(folder, "peer.pb")
-    subprocess.run(["protoc", f"-I{HERE}", "--include_imports", *options, f"-o{path}", "peer.proto"],
-                   check=True)
+    subprocess.run(["protoc", f"-I{HERE}", "--include_imports", f"-o{path}", name], check=True)
     return path
 
 

@@ -53,6 +53,7 @@ class H2Target(Target):
         self.requests = 0
         self.connections = 0
         self.resets = []
+        self.bodies = {}  # of the last request of each stream
         super().__init__(answer, None, port)
 
     @property
@@ -86,6 +87,9 @@ class H2Target(Target):
                 writer.write(frame(PING, ACK, 0, body))
             elif kind == RST:
                 self.resets.append((stream, struct.unpack(">I", body)[0]))
+            if kind in (DATA, HEADERS):
+                self.bodies[stream] = (b"" if kind == HEADERS else self.bodies[stream]) + (
+                    body if kind == DATA else b"")
             if kind in (DATA, HEADERS) and flags & END_STREAM:
                 self.requests += 1
                 if not await self.answer(self.requests, stream, writer):

@@ -186,6 +186,15 @@ class DescriptorTest(GrpcTest):
         task = self.outcome("Do", payload={"id": "x", "part": {"name": "y"}})
         self.assertEqual(task["result"], {"did": "x", "n": "0", "part": {"name": "y"}})
 
+    def test_the_file_is_read_again_when_it_changes_and_a_wrong_one_changes_nothing(self):
+        path = pathlib.Path(descriptor(self.folder, "parts.proto"))
+        wait_until(lambda: self.outcome("Do")["status"] == "failed", what="another file")
+        path.write_bytes(b"nothing")
+        wait_until(lambda: self.outcome("Do") and "no FileDescriptorSet" in self.server.log(), what="the refusal")
+        self.assertEqual(self.outcome("Do")["status"], "failed")
+        descriptor(self.folder)
+        wait_until(lambda: self.outcome("Do")["status"] == "completed", what="the right file")
+
 
 class LookupTest(GrpcTest):
     service = GrpcTest.service + "    methods: {Do: {lookup: Find}}\n"

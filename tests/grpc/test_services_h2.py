@@ -13,6 +13,27 @@ from test_services import ServiceTest
 CANCEL, REFUSED = 8, 7
 
 
+def varint(value):
+    out = b""
+    while value > 127:
+        value, out = value >> 7, out + bytes([value & 127 | 128])
+    return out + bytes([value])
+
+
+def files_of(data):
+    """Of a FileDescriptorSet: number, name and bytes of each file."""
+    at = number = 0
+    while at < len(data):
+        at, length, shift = at + 1, 0, 0
+        while True:
+            byte, at = data[at], at + 1
+            length, shift = length | (byte & 127) << shift, shift + 7
+            if byte < 128:
+                break
+        file, at, number = data[at:at + length], at + length, number + 1
+        yield number, file[2:2 + file[1]], file
+
+
 class H2Test(ServiceTest):
     limits = "    timeout: 20s\n    breaker: {failures: 0}\n"
 
@@ -277,6 +298,58 @@ class SlowWindowTest(H2Test):
 
     def test_flow_control_is_kept(self):
         self.assertEqual(self.outcome("Do", payload={"id": "x" * 200000})["result"], {"did": "ok"})
+
+
+class FilesTest(H2Test):
+    """Reflection that gives one file at a time, as some languages do, then calls."""
+
+    def configuration(self):
+        self.files = {}
+        with open(descriptor(self.folder), "rb") as handle:
+            for _, name, file in files_of(handle.read()):
+                self.files[name] = file
+        return ServiceTest.configuration(self)
+
+    service = "    timeout: 20s\n    package: perdura.test.Peer\n    breaker: {failures: 0}\n"
+
+    async def answer(self, number, stream, writer):
+        body = self.target.bodies[stream][5:]
+        if b"perdura.test.Peer" in body:
+            writer.write(whole(stream, self.reflected(b"peer.proto")))
+        elif b".proto" in body:
+            writer.write(whole(stream, self.reflected(body[2:])))
+        else:
+            writer.write(whole(stream))
+        return True
+
+    def reflected(self, name):
+        file = self.files[name]
+        inner = b"\x0a" + varint(len(file)) + file
+        return b"\x22" + varint(len(inner)) + inner
+
+    def test_files_that_others_need_are_asked_for(self):
+        task = self.outcome("Do", payload={"part": {"name": "x"}})
+        self.assertEqual((task["status"], task["result"]), ("completed", {"did": "ok"}), task["error"])
+        self.assertEqual(self.target.requests, 3)  # two files, then the call
+        self.assertEqual(self.outcome("Do")["status"], "completed")
+        self.assertEqual(self.target.requests, 4)
+
+
+class WrongFilesTest(FilesTest):
+    """Reflection that never gives what it was asked for, or gives nonsense."""
+
+    def reflected(self, name):
+        return (super().reflected(b"peer.proto"), b"\x22\x04\x0a\x02\xff\xff",
+                b"\xff", b"", b"\x3a\x02\x08\x05")[self.case]
+
+    def test_files_that_others_need_are_asked_for(self):
+        for self.case in range(5):
+            task = self.outcome("Do")
+            self.assertEqual((task["status"], task["error_details"]["code"]),
+                             ("failed", "invalid_request") if self.case > 2 else
+                             ("dead_letter", "not_called"), task["error"])
+            self.assertIn("reflection", task["error"])
+        self.assertLessEqual(self.target.requests, 6)
 
 
 class FloodTest(H2Test):

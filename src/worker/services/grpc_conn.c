@@ -285,6 +285,14 @@ static void give(struct grpc_line *grpc, struct grpc_conn *conn)
             grpc_stream_end(stream, CURLE_OUT_OF_MEMORY, "the call cannot be sent");
 }
 
+/* It is not full: it connects, or its service has not said yet that it takes streams. */
+static bool may_take(const struct grpc_conn *conn)
+{
+    return conn->state == CONN_CONNECTS ||
+           (conn->state == CONN_OPEN && !conn->draining &&
+            (!conn->settled || conn->streams.count == 0));
+}
+
 /* Streams wait for a connection under way; when there is none that helps, for a new one. */
 static void assign(struct grpc_line *grpc)
 {
@@ -298,8 +306,7 @@ static void assign(struct grpc_line *grpc)
             conn->draining = true;
         if (conn->state == CONN_OPEN && grpc->waiting.first)
             give(grpc, conn);
-        comes |= conn->state == CONN_CONNECTS ||
-                 (conn->state == CONN_OPEN && !conn->settled && !conn->draining);
+        comes |= may_take(conn);
     }
     if (grpc->waiting.first && !comes && count < CONNS_MAX)
         open_new(grpc);

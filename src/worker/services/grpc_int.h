@@ -5,6 +5,7 @@
 
 #include <nghttp2/nghttp2.h>
 
+#include "base/file_stamp.h"
 #include "core/service/grpc_status.h"
 #include "worker/services/grpc_codec.h"
 #include "worker/services/service_int.h"
@@ -85,7 +86,8 @@ struct grpc_line {
     struct grpc_module module;
     struct grpc_schema *schema;
     struct grpc_schema *before; /* the one before it: of calls under way */
-    int64_t schema_us;        /* when it was begun; 0 = it is empty */
+    int64_t schema_us;        /* when it was begun, or its file looked at; 0 = never */
+    struct file_stamp stamp;  /* of the file it came from */
     bool v1alpha;             /* of reflection */
     char symbol[GRPC_PATH_BYTES]; /* that is asked for */
     struct service_call asks; /* for the schema; with a stream: now */
@@ -122,6 +124,11 @@ void grpc_schema_turn(struct grpc_line *grpc);
 /* Into bytes, and on to the connections, or what is in the way; waits for the schema if need be. */
 void grpc_encode(struct grpc_line *grpc, struct grpc_stream *stream);
 void grpc_reflected(struct grpc_line *grpc);
+
+/* grpc_descriptor.c */
+int grpc_descriptor_read(struct grpc_line *grpc, struct err *err);
+/* Reads it again if it has changed; looks at most once a second. */
+void grpc_descriptor_look(struct grpc_line *grpc);
 
 /* grpc_conn.c */
 void grpc_conns_turn(struct grpc_line *grpc);

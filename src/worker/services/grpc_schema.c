@@ -6,10 +6,8 @@
 #include "base/json.h"
 #include "worker/services/grpc_int.h"
 
-#include <errno.h>
 #include <stdlib.h>
 
-#define DESCRIPTOR_BYTES_MAX ((size_t)16 << 20)
 #define MESSAGE_BYTES_MAX ((size_t)4 << 20) /* of a request */
 #define WHY_BYTES 512
 #define FRESH_US (10 * CLOCK_SECOND_US)
@@ -77,6 +75,8 @@ void grpc_encode(struct grpc_line *grpc, struct grpc_stream *stream)
     enum grpc_coded coded;
 
     grpc_list_take(stream);
+    if (!reflects(grpc))
+        grpc_descriptor_look(grpc);
     if (reflects(grpc) && !stream->reflected && clock_boot_us() - grpc->schema_us > AGE_US) {
         grpc_list_add(&grpc->unencoded, stream);
         return;
@@ -252,58 +252,11 @@ void grpc_schema_turn(struct grpc_line *grpc)
 
 /* ---- lines ---- */
 
-static int read_all(FILE *file, struct buf *out, const struct service_rule *rule, struct err *err)
-{
-    char piece[16384];
-    size_t len;
-
-    while ((len = fread(piece, 1, sizeof piece, file)) > 0)
-        buf_append(out, piece, len);
-    if (ferror(file) || out->failed)
-        return err_set(err, ERR_INVALID, "the descriptor '" STR_FMT "' of service '" STR_FMT "' "
-                       "cannot be read, or is larger than %d MiB",
-                       STR_ARG(str_cut(rule->descriptor, 200)), STR_ARG(rule->name),
-                       (int)(DESCRIPTOR_BYTES_MAX >> 20));
-    return 0;
-}
-
-static int read_file(const struct service_rule *rule, struct buf *out, struct err *err)
-{
-    ARENA_AUTO struct arena arena = ARENA_INIT(0);
-    char *path = TRY_MEMORY(arena_cstr(&arena, rule->descriptor));
-    FILE *file = fopen(path, "re");
-    int rc;
-
-    if (!file)
-        return err_set(err, ERR_INVALID, "cannot read the descriptor '" STR_FMT "' of service '"
-                       STR_FMT "': %s", STR_ARG(str_cut(rule->descriptor, 200)),
-                       STR_ARG(rule->name), strerror(errno));
-    rc = read_all(file, out, rule, err);
-    fclose(file);
-    return rc;
-}
-
-static int read_descriptor(struct grpc_line *grpc, struct err *err)
-{
-    const struct service_rule *rule = grpc_rule(grpc);
-    BUF_AUTO struct buf set = BUF_INIT(DESCRIPTOR_BYTES_MAX);
-    BUF_AUTO struct buf why = BUF_INIT(WHY_BYTES);
-    const struct grpc_sink reason = grpc_sink_of(&why);
-
-    TRY(read_file(rule, &set, err));
-    if (grpc->module.codec->add_set(grpc->schema, (struct grpc_bytes){set.data, set.len}, &reason)
-        == GRPC_CODED)
-        return 0;
-    return err_set(err, ERR_INVALID, "the descriptor '" STR_FMT "' of service '" STR_FMT "' cannot "
-                   "be used: " STR_FMT, STR_ARG(str_cut(rule->descriptor, 200)),
-                   STR_ARG(rule->name), STR_ARG(buf_view(&why)));
-}
-
 static int fill(struct grpc_line *grpc, struct err *err)
 {
     TRY(grpc_module_open(&grpc->module, err));
     grpc->schema = TRY_MEMORY(grpc->module.codec->schema_new());
-    return reflects(grpc) ? 0 : read_descriptor(grpc, err);
+    return reflects(grpc) ? 0 : grpc_descriptor_read(grpc, err);
 }
 
 int grpc_line_open(struct service_line *line, struct err *err)
