@@ -41,6 +41,7 @@ struct batch_logs {
     int64_t newest;                         /* the last record that it made; 0 = none, */
     char newest_hash[HASH_HEX_BYTES + 1];   /* and the hash of that */
     bool anchored;                          /* the anchor file may lack records */
+    int64_t purge_before_us;                /* only older lines go with their namespace; 0 = all */
     int64_t trim_before_us;                 /* older records about logs may go; 0 = none */
     bool sewn;                              /* the regression is written down */
 };

@@ -166,6 +166,21 @@ def age_clock(case, execution, rng):
     return False
 
 
+def delete_namespace(case, execution, rng):
+    """The row says that a user deleted the namespace with all that is in it."""
+    at = case.dialect.time(case.now)
+    case.put(f"UPDATE namespaces SET deleting_at = {at}, updated_at = {at} WHERE name = 'default'")
+    return False
+
+
+def short_namespace(case, execution, rng):
+    """The row says that its ended tasks go after a millisecond."""
+    at = case.dialect.time(case.now)
+    case.put(f"UPDATE namespaces SET completed_ms = 1, failed_ms = 1, updated_at = {at} WHERE name = 'default'")
+    age_task(case, execution, rng)
+    return False
+
+
 def short_type(case, execution, rng):
     """Of a type whose logs go after a second."""
     case.put("UPDATE lanes SET type = 'short' WHERE lane = (SELECT lane FROM task_states WHERE id = "
@@ -265,7 +280,7 @@ def make_unsigned(case, execution, rng):
 ON_ENDED = (note_of_nothing, append_old, append_backdated, append_and_wait, append_without_note, append_without_hash, change,
             change_time, remove_one, remove_tail, remove_all, reorder, remove_hashes, remove_note,
             reopen, empty, age_task, age_task_and_lines, age_note, age_clock,
-            short_type, other_task, change_beside, change_correlation, change_line_id)
+            delete_namespace, short_namespace, short_type, other_task, change_beside, change_correlation, change_line_id)
 ON_SILENT = (lines_of_silent,)
 ON_HELD = (follow_held, set_back_held, set_back_and_end, continue_in_the_dark, continue_in_the_dark,
            take_back, make_unsigned)

@@ -124,7 +124,8 @@ void logverify_note(struct logverify *verify, const struct log_note *note)
         return;
     }
     if (!str_is(note->closed, LOG_NOTE_CUT) &&
-        !str_is(note->closed, LOG_NOTE_NAMED)) /* records of that say the same */
+        !str_is(note->closed, LOG_NOTE_NAMED) && /* records of that say the same */
+        !str_is(note->closed, LOG_NOTE_NAMESPACE))
         logverify_add_told(verify, &verify->heads, &told);
 }
 

@@ -10,6 +10,7 @@
 #include "engine/engine_state.h"
 #include "engine/inbox.h"
 #include "engine/logs/log_heads_int.h"
+#include "engine/logs/log_namespaces.h"
 #include "store/log_memory.h"
 
 #define EVERY_DEFAULT_MS 10000
@@ -100,6 +101,7 @@ static int begin_records(struct batch *batch, struct pen *pen, struct err *err)
     pen->begin = pen->last.serial + 1;
     TRY(pen_write(batch, pen, &begin, NULL, 0, err));
     TRY(trail_adopt(batch, &trail, &has_trail, err));
+    TRY(log_namespaces_adopt(batch, err));
     if (has_trail)
         TRY(pen_write_parts(batch, pen, ANCHOR_HEADS, STR("adopted"), &trail, 1, err));
     return any ? log_adopt(batch, pen, err) : 0;
