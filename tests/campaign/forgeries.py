@@ -506,6 +506,24 @@ def unsigned_round(stand, rng, row):
         case.close()
 
 
+def restart_round(stand, rng, row):
+    """A server that is killed takes along what it remembered; what its last record says by memory
+    stays."""
+    case = forger.Case(stand)
+    try:
+        execution = rng.choice(case.held[:1] + case.held[2:])
+        case.serve(lambda client: forgery_dark.take_back_and_restart(case, client, execution),
+                   retention=False, config="", every="2s")
+        told = " ".join(finding["subject"] for finding in case.verify()["findings"])
+        found = str(uuid.UUID(execution)) in told
+        row["attacks"] += 1
+        row["found"] += found
+        row["kinds"]["take_back_and_restart"] = row["kinds"].get("take_back_and_restart", 0) + 1
+        row["findings"] += [] if found else [f"take_back_and_restart: not found ({execution}): {told[:300]}"]
+    finally:
+        case.close()
+
+
 def untouched(stand, row):
     """Only a server serves it, without an attack: nothing may be found."""
     case = forger.Case(stand)
@@ -528,6 +546,7 @@ def chunk(dialect, seed, rounds):
     try:
         untouched(stand, row)
         unsigned_round(stand, rng, row)
+        restart_round(stand, rng, row)
         for _ in range(rounds):
             one_round(stand, rng, row)
     finally:

@@ -430,6 +430,16 @@ class ForgeryCases:
         self.assertEqual(forgery_dark.lines_of(case, execution), [])
         self.assert_named(case, execution)
 
+    def test_f_j5_what_a_record_names_by_memory_alone_is_missed_for_ever(self):
+        """Also by a server that began after it, when other lines had its numbers and are gone."""
+        case = self.case()
+        execution = case.held[0]
+        case.serve(lambda client: forgery_dark.take_back_and_restart(case, client, execution),
+                   retention=False, config="", every="2s")
+        self.assertEqual(forgery_dark.lines_of(case, execution), [])
+        report = self.assert_named(case, execution)
+        self.assertIn("removed before a record named them", str(report["findings"]))
+
     def test_f_j6_a_record_that_goes_before_the_anchor_file_has_it_is_missed(self):
         """The file cannot be written for a while; the newest record goes with the lines it names."""
         case = self.case()
