@@ -25,7 +25,8 @@ struct log_memory {
     struct map refused;    /* struct uuid by itself */
     uint64_t commits;
     uint32_t waited;       /* the longest of them */
-    int64_t found;         /* record, before what is known and not signed */
+    int64_t found;         /* record, before what is known and not signed, */
+    int64_t found_next;    /* and before what comes after the last look */
     int64_t newest; /* record */
     char newest_hash[HASH_HEX_BYTES + 1];
 };
@@ -199,7 +200,7 @@ void log_memory_forget(struct log_memory *memory)
     pthread_mutex_lock(&memory->mutex);
     while ((entry = map_next(&memory->by_id, &cursor)) != NULL)
         forget(memory, entry);
-    memory->newest = memory->found = 0;
+    memory->newest = memory->found = memory->found_next = 0;
     pthread_mutex_unlock(&memory->mutex);
 }
 
@@ -315,7 +316,10 @@ void log_memory_signed(struct log_memory *memory, uint64_t now, const struct log
             entry->waits = false;
         else if (entry->known <= now && !entry->is_signed)
             forget(memory, entry);
-    memory->found = found > memory->found && waiting->count == 0 ? found : memory->found;
+    if (waiting->count == 0)
+        memory->found = memory->found_next; /* of the look before: this one found it late */
+    if (found > memory->found_next)
+        memory->found_next = found;
     pthread_mutex_unlock(&memory->mutex);
 }
 

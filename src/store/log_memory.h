@@ -41,7 +41,7 @@ void log_written_drop(struct log_cuts *written, const struct log_part *const *na
                       const uint32_t *named_counts, uint32_t lists);
 /* A record names them all by now, but those that wait for one. Later lines are still compared with
  * what `listed` has: no note told of those, and their record does not say which lines come before.
- * found: the newest record there was, and lines that come now go behind it; 0 = not known. */
+ * found: the newest record there is by now; 0 = it did not look. */
 void log_memory_signed(struct log_memory *memory, uint64_t now, const struct log_cuts *listed,
                        const struct log_cuts *waiting, int64_t found);
 /* Have some waited three times? Then whoever should name them does not. */

@@ -3,6 +3,7 @@ tests/campaign/forgery_cases.py."""
 import hashlib
 import json
 import pathlib
+import shutil
 import subprocess
 import sys
 import unittest
@@ -20,7 +21,7 @@ from forgery_cases import ForgeryCases  # noqa: E402
 
 
 class LogForgeryPostgres(ForgeryCases, unittest.TestCase):
-    changes = (schemas.added_trigger, schemas.view_in_place, schemas.rule, schemas.row_security, schemas.heir,
+    changes = (schemas.function_in_catalog, schemas.operator_of_the_database, schemas.added_trigger, schemas.view_in_place, schemas.rule, schemas.row_security, schemas.heir,
                schemas.planned_code, schemas.rows_that_go_along)  # all of them: the campaign
     rounds = 2
 
@@ -50,6 +51,40 @@ class LogForgeryPostgres(ForgeryCases, unittest.TestCase):
         case.serve(during, retention=False, config="", every="1h")
         self.assertEqual(forgery_dark.lines_of(case, execution), [])
         self.assert_named(case, execution)
+
+    def test_d9_lines_that_other_nodes_sign_or_remove_raise_no_alarm(self):
+        """Two nodes write lines of the same runs, and each deletes tasks whose lines the other has just
+        written."""
+        case = self.case()
+        beside = pathlib.Path(case.folder, "beside")
+        beside.mkdir()
+        for name in ("key", "anchor"):
+            shutil.copy(pathlib.Path(case.folder, name), beside)
+        logs = []
+
+        def during(client):
+            server = self.stand.server(str(beside), case.store, "", "300ms")
+            other = forger.Client(server)
+            try:
+                for number in range(24):
+                    one, two = (client, other) if number % 2 else (other, client)
+                    one.enqueue(f"both{number}", timeout_ms=forger.HOUR_MS)
+                    task = two.claim()[0]
+                    for line in range(3):
+                        (one if line % 2 else two).say(task, "INFO", f"line {line}")
+                    if number % 3:
+                        two.complete("worker-1", task)
+                        one.expect(204, "DELETE", f"/v1/tasks/{task['id']}")
+                forgery_dark.wait_settled(case)
+            finally:
+                other.doCleanups()
+                server.stop()
+                logs.append(server.log())
+        logs.append(case.serve(during, retention=False, config="", every="300ms"))
+        for log in logs:
+            self.assertNotIn("log.forged", log)
+        report = case.verify("--audit")
+        self.assertTrue(report["ok"], report)
 
     def test_f_j5_a_node_that_does_not_lead_signs_what_it_wrote(self):
         """The leader makes no records while an attacker names another node in its place."""

@@ -358,9 +358,10 @@ int log_heads_write(struct batch *batch, bool timers, struct err *err)
 void log_heads_committed(struct engine *engine, const struct batch *batch)
 {
     struct log_memory *memory = engine->main->heads.memory;
+    bool begins = is_main(engine) && batch->logs.ready && !engine->heads.ready;
 
     engine->heads.ready |= batch->logs.ready;
-    if (memory && batch->logs.ready && !batch->logs.recalled)
+    if (memory && begins && !batch->logs.recalled)
         log_memory_signed(memory, 0, &batch->logs.remembered, &batch->logs.waiting,
                           batch->logs.found);
     if (memory && batch->logs.recalled)
