@@ -44,7 +44,7 @@ void log_written_drop(struct log_cuts *written, const struct log_part *const *na
  * found: the newest record there is by now; 0 = it did not look. */
 void log_memory_signed(struct log_memory *memory, uint64_t now, const struct log_cuts *listed,
                        const struct log_cuts *waiting, int64_t found);
-/* Have some waited three times? Then whoever should name them does not. */
+/* Have some waited three times? Then the leader does not name them. */
 bool log_memory_waits(struct log_memory *memory);
 /* Records about what is known and not signed come behind this one. */
 int64_t log_memory_found(struct log_memory *memory);

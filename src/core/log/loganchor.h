@@ -16,7 +16,8 @@
 #define ANCHOR_LINE_BYTES_MAX (ANCHOR_BYTES_MAX + 512)
 #define ANCHOR_REASON_BYTES_MAX 64
 
-#define ANCHOR_GONE "gone" /* REFUSED: not written without the key, but gone before they were named */
+/* REFUSED for this reason: by the key, but gone before a record named them. */
+#define ANCHOR_GONE "gone"
 
 enum anchor_kind {
     ANCHOR_HEADS, /* chains that continued */

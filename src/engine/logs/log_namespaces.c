@@ -1,7 +1,7 @@
-/* What the row of a namespace decides about logs: how long they stay, and whether the namespace goes
- * with all of them. An attacker who writes to the store can set such a row, so a note by the log key
- * says what a request had put there (F-J8). Without it the namespace is not deleted and its windows
- * shorten nothing. Runs on the thread that has the turn. */
+/* What the row of a namespace decides about logs: how long they stay, and whether the namespace
+ * goes with all of them. An attacker who writes to the store can set such a row, so a note by the
+ * log key says what a request had put there (F-J8). Without it the namespace is not deleted and its
+ * windows shorten nothing. Runs on the thread that has the turn. */
 #include "engine/logs/log_namespaces.h"
 
 #include "core/queue_name.h"

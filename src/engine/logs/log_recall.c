@@ -1,9 +1,9 @@
 /* What this node remembers of the lines it wrote and no note of this transaction names. Where the
- * store is ours alone they are gone: nobody else signs or removes them. Where it is shared, another
- * node may have signed them already, may be about to, or has removed them and signed that; otherwise
- * they are gone here, too. A record says which lines are gone, and verification names them for ever:
- * other lines may take their numbers after a restart, which remembers nothing (F-J5). Runs on the
- * thread that has the turn. */
+ * store is ours alone they are gone: no other node signs or removes them. Where it is shared,
+ * another node may have signed them, may be about to, or has removed them and signed that;
+ * otherwise they are gone here, too. A record says which lines are gone, and verification names
+ * them for ever: other lines may take their numbers after a restart, which remembers nothing
+ * (F-J5). Runs on the thread that has the turn. */
 #include "engine/batch.h"
 #include "engine/engine_state.h"
 #include "engine/logs/log_heads.h"
@@ -87,14 +87,14 @@ static int fate_of_trail(struct batch *batch, const struct log_head *head, enum 
 static int find_fates(struct batch *batch, const struct log_cuts *found, enum fate *fates,
                       struct err *err)
 {
-    struct log_range ranges[RUNS];
+    struct log_range ranges[RUNS] = {{.to_seq = 0}};
     struct log_run *runs = TRY_MEMORY(arena_alloc_array(&batch->arena, RUNS, sizeof *runs));
 
     for (uint32_t from = 0; from < found->count; from += RUNS) {
         uint32_t some = found->count - from < RUNS ? found->count - from : RUNS;
 
         for (uint32_t i = 0; i < some; i++)
-            ranges[i] = (struct log_range){.execution_id = found->items[from + i].head.execution_id};
+            ranges[i].execution_id = found->items[from + i].head.execution_id;
         TRY(batch->store->verbs->logs->runs_find(batch->store, ranges, some, &batch->arena, runs,
                                                  err));
         for (uint32_t i = 0; i < some; i++) {

@@ -119,15 +119,17 @@ static int drop_queues(struct batch *batch, struct str name, struct err *err)
     return 0;
 }
 
-/* Somebody who writes to the store and has no log key wants it gone, with all its logs. */
+/* An attacker who writes to the store, and has no log key, wants it gone with all its logs. */
 static int take_back(struct batch *batch, struct namespace_row *row, struct err *err)
 {
     row->deleting_at_us = 0;
-    row->updated_at_us = batch->now_us > row->updated_at_us ? batch->now_us : row->updated_at_us + 1;
+    row->updated_at_us = batch->now_us > row->updated_at_us ? batch->now_us
+                                                            : row->updated_at_us + 1;
     batch->engine->figures.stats.log_regression = true;
     LOG(batch->engine->log, LOG_WARN, "namespace.mark_refused", KS("namespace", row->name),
-        KC("meaning", "it was marked as deleted in the store, and no request did that: the mark was "
-                      "taken back; if you deleted it with an older version, delete it again"));
+        KC("meaning", "it was marked as deleted in the store, and no request did that: the mark "
+                      "was taken back; if you deleted it with an older version, delete it "
+                      "again"));
     return namespaces_put(batch, row, err);
 }
 

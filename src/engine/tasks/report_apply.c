@@ -70,8 +70,8 @@ static int write_log(struct batch *batch, struct task *task, const struct report
 {
     struct log_entry entry = {.id = uuid7_new(&batch->engine->ids, batch->now_us),
                               .task_id = task->id,
-                              .task_type = queue_name_full(task->spec.namespace_name, task->spec.type,
-                                                           &batch->arena),
+                              .task_type = queue_name_full(task->spec.namespace_name,
+                                                           task->spec.type, &batch->arena),
                               .level = report->level,
                               .message = report->message,
                               .context = report->context,
