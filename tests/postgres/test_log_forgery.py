@@ -14,6 +14,7 @@ from server import Postgres
 
 sys.path.insert(0, str(pathlib.Path(__file__).resolve().parents[1] / "campaign"))
 import forger  # noqa: E402
+import forgeries  # noqa: E402
 import forgery_dark  # noqa: E402
 import harness  # noqa: E402
 import schemas  # noqa: E402
@@ -182,6 +183,31 @@ class LogForgeryPostgres(ForgeryCases, unittest.TestCase):
             self.assert_named(case, execution, told)
             self.assertTrue(any(told in detail and str(uuid.UUID(execution)) in detail
                                 for detail in details), (told, details))
+
+    def test_f_j5_a_second_row_of_a_run_in_another_month_is_named(self):
+        """Readers look into all months, who knows the id into one; the schema looks as it was."""
+        case = self.case()
+        execution, other = case.ended[0], case.tasks[case.silent[0]]
+        (month, bound, rule), = case.rows(
+            "SELECT c.relname::text AS month, pg_get_expr(c.relpartbound, c.oid) AS bound, "
+            "pg_get_partition_constraintdef(c.oid) AS rule FROM pg_class c JOIN pg_inherits i ON "
+            "i.inhrelid = c.oid WHERE i.inhparent = 'execution_rows'::regclass AND c.relname <> "
+            "'execution_rows_other' ORDER BY c.relname DESC LIMIT 1")
+        columns = ("execution, id, status, attempt_number, lease_token, worker_id, correlation_id, claim_seq, "
+                   "start_seq, end_seq, created_at, started_at, completed_at")
+        case.put(f"ALTER TABLE execution_rows DETACH PARTITION {month}",
+                 f"INSERT INTO {month} (task, {columns}) SELECT (SELECT task FROM task_states WHERE id = "
+                 f"{case.uid(other)}), {columns} FROM execution_rows WHERE id = {case.uid(execution)}",
+                 f"ALTER TABLE {month} ADD CONSTRAINT fine CHECK ({rule}) NOT VALID",
+                 "UPDATE pg_constraint SET convalidated = true WHERE conname = 'fine'",
+                 f"ALTER TABLE execution_rows ATTACH PARTITION {month} {bound}",
+                 f"ALTER TABLE {month} DROP CONSTRAINT fine")
+        case.apply()
+        self.assert_named(case, execution, "at once")
+        case.deleted.append(str(uuid.UUID(other)))
+        case.serve(forgeries.goes_on(case), retention=False, config="")
+        self.assertTrue(case.kept(execution) or not case.verify()["ok"])
+        self.assert_named(case, execution, "when the other task was deleted")
 
     def test_f_j5_what_another_role_adds_ends_a_running_server(self):
         """Who may only make objects in the schema; none of the server's connections did it."""
