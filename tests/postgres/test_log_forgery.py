@@ -209,6 +209,33 @@ class LogForgeryPostgres(ForgeryCases, unittest.TestCase):
         self.assertTrue(case.kept(execution) or not case.verify()["ok"])
         self.assert_named(case, execution, "when the other task was deleted")
 
+    def test_f_j5_a_line_that_is_there_twice_is_named(self):
+        """Where one look at the lines ends and the next begins; the key looks as it was."""
+        case, runs = self.case(), []
+
+        def during(client):
+            client.enqueue("long", timeout_ms=forger.HOUR_MS)
+            task = client.claim()[0]
+            for _ in range(20):
+                client.report("worker-1", *[client.element(task, "log", level="INFO", message="as it was")
+                                            for _ in range(100)])
+            client.complete("worker-1", task)
+            runs.append((task["id"], case.rows("SELECT max(execution_id::text) AS id FROM execution_logs")[0][0]))
+        case.serve(during, retention=False, config="")
+        (task, execution), = runs
+        before = case.rows(f"SELECT count(*) AS n FROM execution_logs WHERE execution_id < {case.uid(execution)}")
+        seq = 2000 - before[0][0]
+        case.put("ALTER TABLE execution_logs DROP CONSTRAINT execution_logs_pkey",
+                 "CREATE INDEX execution_logs_pkey ON execution_logs (execution_id, seq)",
+                 "INSERT INTO execution_logs (id, execution_id, seq, log_level, message, logged_at, chain_hash) "
+                 "SELECT gen_random_uuid(), execution_id, seq, log_level, 'all is well', logged_at, chain_hash FROM "
+                 f"execution_logs WHERE {case.where(execution)} AND seq = {seq}",
+                 "UPDATE pg_index SET indisunique = true WHERE indexrelid = 'execution_logs_pkey'::regclass",
+                 "ALTER TABLE execution_logs ADD CONSTRAINT execution_logs_pkey PRIMARY KEY USING INDEX "
+                 "execution_logs_pkey")
+        case.apply()
+        self.assertIn(f"line {seq} of execution {uuid.UUID(execution)} is there 2 times", str(case.verify()["findings"]))
+
     def test_f_j5_what_another_role_adds_ends_a_running_server(self):
         """Who may only make objects in the schema; none of the server's connections did it."""
         case = self.case()
