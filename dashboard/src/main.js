@@ -27,6 +27,8 @@ const pages = {
         icon: 'M3 4h14v3H3zm0 5h14v3H3zm0 5h9v3H3z' },
     workers: { load: () => import('./pages/workers.js'), text: 'nav.workers', key: 'w',
         icon: 'M6 6h8v8H6zM8 2v4m4-4v4m-4 8v4m4-4v4M2 8h4m-4 4h4m8-4h4m-4 4h4' },
+    services: { load: () => import('./pages/services.js'), text: 'nav.services', key: 'v',
+        icon: 'M3 12h14v4H3zm2-8h10v4H5zm5 4v4M6 14h.5' },
     jobs: { load: () => import('./pages/jobs.js'), text: 'nav.jobs', key: 'j',
         icon: 'M3 7h14v9H3zm4 0V4h6v3M3 11h14' },
     schedules: { load: () => import('./pages/schedules.js'), text: 'nav.schedules', key: 's',
@@ -43,7 +45,7 @@ const pages = {
         icon: 'M5 9h10v8H5zm2 0V6a3 3 0 0 1 6 0v3m-3 3v2' },
 };
 const shown = () => Object.entries(pages).filter(([id]) => mayOpen(id));
-const narrowHidden = new Set(['workflows', ...BESIDE]); // a phone has no room for them
+const narrowHidden = new Set(['workflows', 'services', ...BESIDE]); // a phone has no room for them
 
 function Navigation({ page }) {
     return html`<nav class="side" aria-label=${t('nav.label')}>

@@ -26,6 +26,7 @@ export const NEEDS = {
     workflows: { all: 'GET /v1/tasks', one: 'GET /v1/workflows/{id}' },
     queues: { all: 'GET /v1/queues' },
     workers: { all: 'GET /v1/workers' },
+    services: { all: 'GET /v1/services' },
     jobs: { all: 'GET /v1/jobs' },
     schedules: { all: 'GET /v1/schedules' },
     recovery: { all: 'GET /v1/recovery' },

@@ -254,6 +254,7 @@ struct pool_settings {
     uint32_t categories_count;
     const struct service_rule *services; /* that its handlers and targets of jobs name */
     uint32_t services_count;
+    struct str public_url; /* where they reach the server; absent = where it listens */
     const struct str *namespaces; /* that the node's own serve, by turns; count 0 = default */
     uint32_t namespaces_count;
 };
@@ -304,6 +305,7 @@ struct settings {
     struct encryption_settings encryption;
     struct str backup_dir;    /* folder POST /v1/backup writes into; absent = it writes nothing */
     struct str on_no_handler; /* of a type no live worker has: "wait" or "fail" */
+    int64_t check_every_ms; /* a check of the store against itself; 0 = none */
     int64_t unclaimed_after_ms; /* a task due for this long that no worker can take is an alert */
     struct str pooler; /* "transaction": PgBouncer in that mode is between us and PostgreSQL */
 };

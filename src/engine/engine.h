@@ -11,6 +11,7 @@
 
 #include "base/gate.h"
 #include "base/clock.h"
+#include "core/service/service_holds.h"
 #include "core/access/token.h"
 #include "core/log/audit.h"
 #include "core/namespace_row.h"
@@ -102,6 +103,8 @@ struct claim_request {
     uint32_t queues_count;
     const struct str *types;  /* count 0: the types it registered */
     uint32_t types_count;
+    const struct str *services; /* the submitter's: whom tasks of these types go to, in order */
+    uint32_t services_count;
     uint32_t max;
     int64_t wait_ms;          /* 0 = answer at once */
     int64_t lease_ms;         /* out */
@@ -114,6 +117,7 @@ struct claim_request {
 
 struct report_request {
     struct request base;
+    bool is_completion; /* by the URL of an attempt: only the lease counts */
     struct str worker_id;
     struct report *reports; /* prepared by engine_prepare_reports */
     uint32_t count;
@@ -178,6 +182,11 @@ struct heartbeat_request {
     struct uuid *task_ids;  /* with lease_tokens; NULL = all it holds */
     int64_t *lease_tokens;
     uint32_t count;
+    bool calls_services;
+    const struct service_hold *holds; /* which services it found not to be called for now */
+    uint32_t holds_count;
+    struct service_hold *held_off;    /* out: what all workers of its namespace found */
+    uint32_t held_off_count;
     struct uuid *cancel;    /* out */
     uint32_t cancel_count;
     struct uuid *pause;     /* out */
@@ -392,7 +401,7 @@ struct catalog_request {
         struct recurring recurring;
         struct job_dependency dependency;
     } item; /* in and out */
-    bool unknown_service;  /* out: a job whose target service is not known here */
+    struct str unknown_service; /* out: of a job: no node and no worker has it; or absent */
 };
 
 /* A run of a job now. ERR_CONFLICT when the job or its category is not active. */

@@ -93,6 +93,7 @@ static int configure_services(struct remote *remote, const struct settings *sett
     struct worker_rules rules = {.rules = NULL};
     struct service_pool_config config = {
         .settings = settings,
+        .proofs.complete_url = services_complete_url(settings, options->server, &remote->arena),
         .categories = own ? options->categories : settings->pool.categories,
         .categories_count = own ? options->categories_count : settings->pool.categories_count};
 

@@ -216,6 +216,16 @@ static struct source *open_source(void *ctx, struct err *err)
     return source;
 }
 
+static struct str complete_url(struct node *node)
+{
+    const struct settings *settings = node->settings;
+    char url[HTTP_ADDRESS_BYTES + 16];
+
+    snprintf(url, sizeof url, "%s://%s", settings->tls.cert.len ? "https" : "http",
+             server_address(atomic_load(&node->server)));
+    return services_complete_url(settings, str_of(url), &node->arena);
+}
+
 static int configure_services(struct node *node, const struct settings *settings, struct err *err)
 {
     struct worker_rules rules;
@@ -225,6 +235,8 @@ static int configure_services(struct node *node, const struct settings *settings
 
     if (settings->pool.slots == 0)
         return 0;
+    config.proofs.keys = node->stores.call_keys;
+    config.proofs.complete_url = complete_url(node);
     TRY(pool_rules(node, settings, &rules, err));
     config.queues = rules.queues;
     config.queues_count = rules.queues_count;
@@ -481,6 +493,7 @@ static int start_server(struct node *node, struct err *err)
         return -(int)err->code;
     server_show_spans(server, node->spans);
     server_show_services(server, &node->services.views);
+    server_check_calls(server, node->stores.call_keys);
     if (node->questions)
         server_ask_validators(server, validator_questions_ask, node->questions);
     atomic_store(&node->server, server);

@@ -108,6 +108,18 @@ static int open_routes(struct serve_stores *stores, const struct engine_config *
     return stores->shown ? 0 : -(int)err->code;
 }
 
+static int load_call_keys(struct serve_stores *stores, struct err *err)
+{
+    ARENA_AUTO struct arena arena = ARENA_INIT(0);
+    struct str secret;
+
+    TRY(call_secret_load(stores->list[0].store, &arena, &secret, err));
+    stores->call_keys = call_keys_new(secret);
+    return stores->call_keys ? 0
+                             : err_set(err, ERR_INTERNAL,
+                                       "The secret of calls in the store is not one.");
+}
+
 int serve_stores_open(struct serve_stores *stores, const struct engine_config *given,
                       struct engine **engine, struct err *err)
 {
@@ -131,6 +143,7 @@ int serve_stores_open(struct serve_stores *stores, const struct engine_config *g
         TRY(open_store(stores, wheres[i], err));
     TRY(callback_secret_load(stores->list[0].store, given->settings, &stores->arena,
                              &stores->secret, err));
+    TRY(load_call_keys(stores, err));
     if (count > 1)
         return open_routes(stores, &config, engine, err);
     stores->shown = stores->list[0].store;
@@ -208,5 +221,6 @@ void serve_stores_close(struct serve_stores *stores)
         stores->list[i].store->verbs->close(stores->list[i].store);
     if (stores->zones)
         zones_free(stores->zones);
+    call_keys_free(stores->call_keys);
     arena_deinit(&stores->arena);
 }

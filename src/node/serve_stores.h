@@ -6,6 +6,7 @@
 
 #include "base/arena.h"
 #include "calendar/zones.h"
+#include "core/service/call_keys.h"
 #include "outbound/webhook.h"
 #include "engine/stores/routes.h"
 #include "worker/validators/validators.h"
@@ -28,7 +29,8 @@ struct serve_stores {
                                   * on_recovery */
     _Atomic(const struct settings *) settings; /* those in force */
     struct arena arena;
-    struct str secret;          /* signs callbacks; of the main store */
+    struct str secret;          /* signs callbacks; of the main store, as the next */
+    struct call_keys *call_keys;
     struct serve_store list[ROUTES_MAX];
     uint32_t count;
     struct spawner *spawner;    /* of validators; the node's */

@@ -1,5 +1,7 @@
 #include "node/services.h"
 
+#include "core/service/service_url.h"
+
 static uint32_t count_views(void *ctx)
 {
     struct service_pool *pool = atomic_load(&((struct services *)ctx)->pool);
@@ -24,6 +26,22 @@ static bool view_of_type(void *ctx, struct str type, struct service_view *view)
 void services_init(struct services *services)
 {
     services->views = (struct service_views){services, count_views, read_view, view_of_type};
+}
+
+struct str services_complete_url(const struct settings *settings, struct str server,
+                                 struct arena *arena)
+{
+    struct str base = settings->pool.public_url.data ? settings->pool.public_url : server, host;
+    int64_t port;
+
+    if (!base.data)
+        return STR_NONE;
+    service_url_place(base, &host, &port);
+    if (str_is(host, "0.0.0.0") || str_is(host, "::"))
+        return STR_NONE;
+    while (base.len && base.data[base.len - 1] == '/')
+        base.len--;
+    return arena_format(arena, STR_FMT CALL_COMPLETE_PATH, STR_ARG(base));
 }
 
 int services_configure(struct services *services, const struct service_pool_config *config,

@@ -22,6 +22,11 @@ struct services {
 
 void services_init(struct services *services);
 
+/* Where services say how a call ended: the server's address, or settings.public_url. In arena;
+ * absent where others cannot know it, because the server listens on every address. */
+struct str services_complete_url(const struct settings *settings, struct str server,
+                                 struct arena *arena);
+
 /* Starts the pool with the first services of a configuration; later ones change it. */
 int services_configure(struct services *services, const struct service_pool_config *config,
                        const struct log *log, struct err *err);

@@ -7,6 +7,7 @@
 #include "node/migration_losses.h"
 #include "engine/logs/anchor_file.h"
 #include "engine/stores/routes.h"
+#include "store/check_store.h"
 #include "store/catalog_store.h"
 #include "store/log_store.h"
 #include "store/token_store.h"
@@ -471,7 +472,8 @@ static void check_store(struct checks *checks, struct str where, bool is_main,
         check_moved(checks, store);
         if (is_main)
             check_categories(checks, store, settings);
-        if (store->verbs->inspect && store->verbs->inspect(store, add_told, checks, &err) < 0)
+        if (store->verbs->checks &&
+            store->verbs->checks->inspect(store, add_told, checks, &err) < 0)
             add(checks, DOCTOR_FAILURE, "database", arena_str(checks->arena, str_of(err.text)),
                 NULL);
         check_content(checks, store);

@@ -152,8 +152,8 @@ static int read_written(struct api_call *call, struct store_reader *reader, stru
 
     call->status = status_of(&ours->request);
     TRY(catalog_write(&source, ours->kind, item_of(&ours->request), &call->out, &call->err));
-    if (ours->request.unknown_service)
-        add_warning(call, ours->request.item.job.target_service);
+    if (ours->request.unknown_service.data)
+        add_warning(call, ours->request.unknown_service);
     return 0;
 }
 

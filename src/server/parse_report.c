@@ -5,6 +5,7 @@
 
 #include "base/json.h"
 #include "core/bounds.h"
+#include "core/service/service_url.h"
 #include "server/body.h"
 
 #define POOL_SIZE_MAX 100000 /* slots of one worker: more is a mistake */
@@ -113,7 +114,7 @@ static int take_op(struct str value, struct arena *arena, enum report_op *op, st
     if (word.data && report_op_parse(word, op))
         return 0;
     return err_set_field(err, ERR_INVALID, "op", "'op' must be start, progress, checkpoint, log, "
-                         "spawn, complete, continue, fail, partial or release");
+                         "spawn, complete, continue, fail, partial, release or await");
 }
 
 static int parse_element(struct str element, struct arena *arena, struct report *report,
@@ -208,16 +209,56 @@ static int parse_held(struct str element, size_t i, struct arena *arena, struct 
                          "'%s' must have the task_id and lease_token of a task", field);
 }
 
+static int parse_hold(struct str element, struct arena *arena, struct service_hold *hold,
+                      struct err *err)
+{
+    struct body_field fields[] = {{.name = "service"}, {.name = "wait_ms"}, {.name = "is_down"}};
+
+    TRY(body_parse(element, fields, 3, err));
+    TRY(body_text(&fields[0], BOUND_SERVICE_BYTES, arena, &hold->service, err));
+    TRY(body_int(&fields[1], 0, BOUND_DELAY_MS, &hold->wait_ms, err));
+    if (!service_name_valid(hold->service))
+        return err_set_field(err, ERR_INVALID, "holds", "'service' must be the name of a service");
+    return body_bool(&fields[2], &hold->is_down, err);
+}
+
+static int parse_holds(const struct body_field *field, struct arena *arena,
+                       struct heartbeat_request *request, struct err *err)
+{
+    struct service_hold *holds;
+    struct json_iter iter;
+    struct str element;
+
+    request->calls_services = field->value.data != NULL;
+    if (!field->value.data)
+        return 0;
+    if (json_kind(field->value) != JSON_ARRAY)
+        return err_set_field(err, ERR_INVALID, "holds", "'holds' must be an array");
+    if (json_count(field->value) > SERVICE_HOLDS_MAX)
+        return err_set_field(err, ERR_TOO_LARGE, "holds", "more than %d services in 'holds'",
+                             SERVICE_HOLDS_MAX);
+    holds = TRY_MEMORY(arena_alloc_array(arena, SERVICE_HOLDS_MAX, sizeof *holds));
+    request->holds = holds;
+    json_begin(field->value, &iter);
+    while (json_next_element(&iter, &element)) {
+        holds[request->holds_count] = (struct service_hold){.service = STR_NONE};
+        TRY(parse_hold(element, arena, &holds[request->holds_count++], err));
+    }
+    return 0;
+}
+
 int parse_heartbeat(struct str body, struct arena *arena, struct heartbeat_request *request,
                     struct err *err)
 {
-    struct body_field tasks = {.name = "tasks"};
+    struct body_field fields[] = {{.name = "tasks"}, {.name = "holds"}}, tasks;
     struct str object, element;
     struct json_iter iter;
     size_t count;
 
     TRY(check_object(body, &object, err));
-    TRY(body_parse(object, &tasks, 1, err));
+    TRY(body_parse(object, fields, 2, err));
+    TRY(parse_holds(&fields[1], arena, request, err));
+    tasks = fields[0];
     if (!tasks.value.data)
         return 0;
     if (json_kind(tasks.value) != JSON_ARRAY)
@@ -241,9 +282,9 @@ int parse_heartbeat(struct str body, struct arena *arena, struct heartbeat_reque
 int parse_claim(struct str body, struct arena *arena, struct claim_request *request,
                 struct err *err)
 {
-    enum { QUEUES, TYPES, MAX, WAIT_MS, COUNT };
-    struct body_field fields[COUNT] = {
-        {.name = "queues"}, {.name = "types"}, {.name = "max"}, {.name = "wait_ms"}};
+    enum { QUEUES, TYPES, SERVICES, MAX, WAIT_MS, COUNT };
+    struct body_field fields[COUNT] = {{.name = "queues"}, {.name = "types"}, {.name = "services"},
+                                       {.name = "max"}, {.name = "wait_ms"}};
     int64_t max = 1;
     struct str object;
 
@@ -254,6 +295,8 @@ int parse_claim(struct str body, struct arena *arena, struct claim_request *requ
                    &request->queues, &request->queues_count, err));
     TRY(body_texts(&fields[TYPES], BOUND_CLAIM_TYPES, BOUND_NAME_BYTES, true, arena,
                    &request->types, &request->types_count, err));
+    TRY(body_texts(&fields[SERVICES], BOUND_CLAIM_TYPES, BOUND_SERVICE_BYTES, true, arena,
+                   &request->services, &request->services_count, err));
     TRY(body_int(&fields[MAX], 1, BOUND_CLAIM_MAX, &max, err));
     TRY(body_int(&fields[WAIT_MS], 0, INT64_MAX, &request->wait_ms, err));
     if (request->wait_ms > BOUND_WAIT_MS)
@@ -279,6 +322,9 @@ int parse_register(struct str body, struct arena *arena, struct register_request
     TRY(body_text(&fields[ID], BOUND_NAME_BYTES, arena, &worker->id, err));
     if (worker->id.data)
         TRY(body_check_name("id", worker->id, BOUND_NAME_BYTES, err));
+    if (str_starts(worker->id, STR(SERVICE_TYPE_PREFIX)))
+        return err_set_field(err, ERR_INVALID, "id", "'id' must not begin with '"
+                             SERVICE_TYPE_PREFIX "', which stands for services");
     TRY(body_text(&fields[HOSTNAME], BOUND_KEY_BYTES, arena, &worker->hostname, err));
     if (worker->hostname.len) /* the id is made of it */
         TRY(body_check_name("hostname", worker->hostname, BOUND_KEY_BYTES, err));

@@ -118,7 +118,7 @@ const struct route routes[] = {
     ROUTE(DELETE, "/v1/categories/{id}", api_plan_delete, SCOPE(PLANS_WRITE),
           "Delete a category that no job uses", CATALOG_CATEGORY, NULL)
     ROUTE(GET, "/v1/jobs", api_plan_list, SCOPE(PLANS_READ), "List jobs, newest first",
-          CATALOG_JOB, LIST, "name", "category", "is_active", "with_deleted")
+          CATALOG_JOB, LIST, "name", "category", "is_active", "with_deleted", "target_service")
     ROUTE(POST, "/v1/jobs", api_plan_create, SCOPE(PLANS_WRITE), "Make a job", CATALOG_JOB, NULL)
     ROUTE(GET, "/v1/jobs/{id}", api_plan_get, SCOPE(PLANS_READ),
           "One job with the values in force", CATALOG_JOB, "with_deleted")
@@ -211,6 +211,10 @@ const struct route routes[] = {
           "Target services and their health", 0, LIST)
     ROUTE(GET, "/v1/services/{name}", api_service_get, SCOPE(METRICS_READ), "One target service",
           0, NULL)
+    ROUTE(POST, "/v1/completions/{id}", api_completion, OPEN,
+          "Say how a call that was taken with 202 goes or has ended", 0, NULL)
+    ROUTE(GET, "/v1/identity/jwks.json", api_jwks, OPEN,
+          "Keys that sign the Perdura-Identity of calls", 0, NULL)
     ROUTE(GET, "/v1/stream", api_stream, SCOPE(TASKS_READ),
           "Changes of tasks as server-sent events", 0, "queue", "type", "task_id", "stats")
     ROUTE(GET, "/v1/backup", api_backup_place, EVERYWHERE(ADMIN),

@@ -3,6 +3,7 @@
  * Draining lets long-polls go first, so that it does not last as long as they would. */
 #include "server/api.h"
 #include "server/door/door.h"
+#include "server/figures/consistency.h"
 #include "server/figures/sampler.h"
 #include "server/stream.h"
 
@@ -103,6 +104,9 @@ static int open_parts(struct server *server, struct err *err)
         return -(int)err->code;
     server->sampler = sampler_open(server, err);
     if (!server->sampler)
+        return -(int)err->code;
+    server->shown.consistency = consistency_open(server, err);
+    if (!server->shown.consistency)
         return -(int)err->code;
     server->stop_timer = TRY_MEMORY(loop_timer_new(server->loop, forget_all, server));
     TRY(door_read_tokens(server->door, err));
@@ -231,6 +235,11 @@ void server_show_services(struct server *server, const struct service_views *ser
     server->shown.services = services;
 }
 
+void server_check_calls(struct server *server, const struct call_keys *keys)
+{
+    server->auth.call_keys = keys;
+}
+
 void server_ask_validators(struct server *server,
                            bool (*ask)(void *ctx, struct recovery_question *question), void *ctx)
 {
@@ -291,6 +300,7 @@ void server_free(struct server *server)
     door_free(server->door);
     stream_free(server->stream);
     sampler_free(server->sampler);
+    consistency_free(server->shown.consistency);
     http_server_free(server->http);
     tls_free(server->tls);
     free(server);

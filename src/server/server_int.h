@@ -15,11 +15,13 @@
 struct door;
 struct stream;
 struct sampler;
+struct consistency;
 
 /* Figures of other parts of the program that this server shows. NULL = the part is not there. */
 struct server_shown {
     struct span_export *spans;
     const struct service_views *services; /* services that this node calls */
+    struct consistency *consistency;
 };
 
 struct server {

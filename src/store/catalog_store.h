@@ -31,6 +31,7 @@ struct catalog_filter {
     int type;                /* schedules: enum schedule_type, -1 = any */
     bool errors_only;        /* schedules, recurring: those with an error */
     bool with_deleted;       /* jobs */
+    struct str target_service; /* jobs: their own or that of their category; absent = any */
     int64_t next_before_us;  /* schedules, recurring: next instant before this; 0 = any */
     struct uuid before_id;   /* cursor: ids below this; nil = from the newest */
     uint32_t limit;

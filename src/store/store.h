@@ -37,6 +37,7 @@ struct log_mac;
 struct log_memory;
 struct recovery_verbs;
 struct measure_verbs;
+struct check_verbs;
 struct token_verbs;
 struct sealed;
 struct keyring;
@@ -389,6 +390,7 @@ struct store_verbs {
                        uint32_t *count, struct err *err);
     int (*info_get)(struct store *store, const char *name, struct arena *arena, struct str *value,
                     struct err *err); /* absent = STR_NONE */
+    /* "callback_secret" and "call_secret" keep their first value. */
     int (*info_put)(struct store *store, const char *name, struct str value, struct err *err);
 
     /* Retention: removes events, executions and logs older than the given times, one chunk per
@@ -474,11 +476,10 @@ struct store_verbs {
     /* Checks the whole store. `tell` gets one line per finding; *findings counts them. */
     int (*verify)(struct store *store, void (*tell)(void *ctx, const char *line), void *ctx,
                   int64_t *findings, struct err *err);
-    /* Checks what the store depends on; NULL = nothing to check. */
-    int (*inspect)(struct store *store, store_tell *tell, void *ctx, struct err *err);
     int (*backup)(struct store_reader *reader, const char *path,
                   void (*progress)(void *ctx, int64_t done, int64_t total), void *ctx,
                   struct err *err);
+    const struct check_verbs *checks; /* whether it is well; check_store.h */
     const struct store_copy_verbs *copy; /* rows in and out; store_copy.h */
     const struct catalog_verbs *catalog; /* jobs, schedules and the like; catalog_store.h */
     const struct log_verbs *logs; /* chains and records; log_store.h */

@@ -68,6 +68,13 @@ static int set_category(struct catalog_page *page, struct str value, struct err 
     return 0;
 }
 
+static int set_target(struct catalog_page *page, struct str value, struct err *err)
+{
+    (void)err;
+    page->filter.target_service = value;
+    return 0;
+}
+
 static int read_bool(const char *name, struct str value, bool *out, struct err *err)
 {
     *out = str_is(value, "true");
@@ -143,6 +150,7 @@ static const struct parameter {
     {"cursor", ALL_KINDS, set_cursor},
     {"name", OF(CATALOG_CATEGORY) | OF(CATALOG_JOB) | OF(CATALOG_RECURRING), set_name},
     {"category", OF(CATALOG_JOB), set_category},
+    {"target_service", OF(CATALOG_JOB), set_target},
     {"is_active", ALL_KINDS & ~OF(CATALOG_DEPENDENCY), set_active},
     {"with_deleted", OF(CATALOG_JOB), set_deleted},
     {"job_id", OF(CATALOG_SCHEDULE) | OF(CATALOG_DEPENDENCY), set_job},

@@ -20,6 +20,14 @@ void worker_dispatch_room(struct worker *worker)
         worker->source->verbs->hasten(worker->source);
 }
 
+void worker_dispatch_beat(struct worker *worker)
+{
+    LOCKED(&worker->lock);
+
+    worker->beats.soon = true;
+    pthread_cond_signal(&worker->beats.due);
+}
+
 void worker_dispatch_accept(struct worker *worker, struct run *run)
 {
     const struct worker_dispatch *dispatch = worker->config.dispatch;
@@ -91,6 +99,7 @@ static int claim_once(struct worker *worker, const struct dispatch_want *wanted,
     struct source *source = worker->source;
     struct source_want want = {.max = wanted->max,
                                .types = wanted->types,
+                               .services = wanted->services,
                                .types_count = wanted->types_count};
     struct work *works = NULL;
     struct claim *claim;

@@ -8,6 +8,7 @@
 
 struct dispatch_want {
     const struct str *types; /* that there is room for; count 0 = none now */
+    const struct str *services; /* that each of them goes to */
     uint32_t types_count;
     uint32_t max;      /* of one claim: no type gets more than it has room for */
     int64_t wait_ms;   /* at most: then it is asked again */
@@ -26,6 +27,9 @@ struct worker_dispatch {
 
 /* There may be room where there was none. Any thread. */
 void worker_dispatch_room(struct worker *worker);
+
+/* What its heartbeat tells has changed: it comes at once. Any thread. */
+void worker_dispatch_beat(struct worker *worker);
 
 /* Queues a report; false when there is no room: again later. With a final one the run is gone. */
 bool worker_dispatch_report(struct worker *worker, struct run *run, const struct report *report,

@@ -204,23 +204,50 @@ class Shipped(ApiTest):
                               timeout=120, check=False)
         self.assertEqual(done.returncode, 0, done.stdout + done.stderr)
 
-    def test_d14_a_service_that_is_down_raises_an_alert(self):
-        if not promtool():
-            self.skipTest("promtool is missing (apt-get install prometheus)")
-        alert = {"exp_labels": {"severity": "critical", "instance": "a", "service": "s"},
-                 "exp_annotations": {"summary": "Service s is down for a: its tasks wait or are "
-                                                "retried"}}
+    def alerts(self, name, eval_time, series, labels, summary, quiet):
+        """With these series the alert is raised, with the others it is not."""
+        wanted = {"exp_labels": labels, "exp_annotations": {"summary": summary}}
         tests = {"rule_files": [str(RULES)], "evaluation_interval": "1m", "tests": [
-            {"interval": "1m", "alert_rule_test": [
-                {"eval_time": "5m", "alertname": "ServiceUnavailable", "exp_alerts": alerts}],
-             "input_series": [{"series": 'perdura_service_up{instance="a",service="s"}',
-                               "values": f"{up}x10"}]}
-            for up, alerts in ((1, []), (0, [alert]))]}
-        path = os.path.join(self.folder, "tests.yml")
+            {"interval": "1m",
+             "input_series": [{"series": key, "values": value} for key, value in given.items()],
+             "alert_rule_test": [{"eval_time": eval_time, "alertname": name, "exp_alerts": alerts}]}
+            for given, alerts in ((series, [wanted]), (quiet, []))]}
+        path = os.path.join(self.folder, f"{name}.yml")
         pathlib.Path(path).write_text(json.dumps(tests))
         done = subprocess.run([promtool(), "test", "rules", path], capture_output=True, text=True,
                               timeout=120, check=False)
         self.assertEqual(done.returncode, 0, done.stdout + done.stderr)
+
+    def test_d14_the_alerts_about_services_queues_and_data_are_raised_when_they_should(self):
+        if not promtool():
+            self.skipTest("promtool is missing (apt-get install prometheus)")
+        of = 'instance="a",service="s"'
+        calls = 'perdura_service_calls_total{instance="a",service="s",method="m",outcome="%s"}'
+        self.alerts("ServiceUnavailable", "5m", {f"perdura_service_up{{{of}}}": "0x10"},
+                    {"severity": "critical", "instance": "a", "service": "s"},
+                    "Service s is down for a: its tasks wait or are retried",
+                    {f"perdura_service_up{{{of}}}": "1x10",
+                     f"perdura_service_breaker_open{{{of}}}": "0x10"})
+        self.alerts("HighFailureRate", "20m",
+                    {calls % "done": "0+5x30", calls % "failed": "0+5x30"},
+                    {"severity": "warning", "instance": "a", "service": "s"},
+                    "50% of the calls of service s fail",
+                    {calls % "done": "0+9x30", calls % "failed": "0+1x30", calls % "wait": "0+99x30"})
+        waiting = 'perdura_tasks{instance="a",queue="q",status="pending"}'
+        paused = 'perdura_queue_paused{instance="a",queue="q"}'
+        self.alerts("QueueBacklog", "60m", {waiting: "2000+10x60", paused: "0x60"},
+                    {"severity": "warning", "queue": "q"},
+                    "2600 tasks wait in queue q, and there are more and more of them",
+                    {waiting: "5000-10x60", paused: "0x60"})
+        timeouts = f"perdura_service_timeouts_total{{{of}}}"
+        self.alerts("ExecutionTimeout", "30m", {timeouts: "0+1x40"},
+                    {"severity": "warning", "instance": "a", "service": "s"},
+                    "15 calls of service s took too long in 15 minutes", {timeouts: "0x20 3x20"})
+        findings = 'perdura_inconsistencies{instance="a"}'
+        self.alerts("DataInconsistency", "5m", {findings: "3x10"},
+                    {"severity": "critical", "instance": "a"},
+                    "The store of a does not agree with itself in 3 places: run 'perdura verify'",
+                    {findings: "0x10"})
 
     def test_d14_alert_rules_name_metrics_that_exist(self):
         # Only where queues are routed to several stores.
@@ -238,6 +265,38 @@ class Shipped(ApiTest):
         names = re.findall(r"^# TYPE perdura_(\w+)", text, re.MULTILINE)
         self.assertGreater(len(names), 50)
         self.assertEqual([x for x in names if not re.search(rf"`{x}[`{{]", described)], [])
+
+
+class Consistency(ApiTest):
+    """The store is checked against itself on a timer (D13, D14)."""
+    arguments = ("--config", "p.yaml")
+
+    def write_configuration(self):
+        path = pathlib.Path(self.folder, "p.yaml")
+        path.write_text("check_every: 5ms\n")
+        path.chmod(0o600)
+
+    def figures(self):
+        samples = parse(self.request("GET", "/metrics").body.decode())
+        done = [value for name, labels, value in samples
+                if name == "perdura_consistency_checks_total" and labels["result"] == "done"]
+        found = [value for name, _, value in samples if name == "perdura_inconsistencies"]
+        return done[0], found[0]
+
+    def test_d14_a_store_that_does_not_agree_with_itself_is_counted(self):
+        for _ in range(20):
+            self.enqueue()
+        self.register()
+        self.complete("worker-1", self.claim()[0])
+        wait_until(lambda: self.figures()[0] > 40, what="all checks, more than once")
+        self.assertEqual(self.figures()[1], 0)
+        self.assertNotIn("store.inconsistent", self.server.log())
+        self.server.stop()
+        with contextlib.closing(sqlite3.connect(self.server.store)) as db, db:
+            db.execute("UPDATE lane_counts SET tasks = tasks + 1")
+        self.server.start()
+        wait_until(lambda: self.figures()[1] > 0, what="the findings")
+        self.assertIn("store.inconsistent", self.server.log())
 
 
 if __name__ == "__main__":

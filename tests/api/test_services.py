@@ -126,6 +126,16 @@ class StatusTest(ServiceTest):
                 for member in ("code", "attempt", "duration_ms", "reason"):
                     self.assertIn(member, details)
 
+    def test_errors_keep_their_correlation_id_and_figures_no_words_of_the_service(self):
+        task = self.ended(self.enqueue("service:s/GET /500", max_retries=0,
+                                       correlation_id="order-7")["id"])
+        self.assertEqual(task["error_details"]["correlation_id"], "order-7")
+        self.assertIn("said 500", task["error"])
+        shown = self.expect(200, "GET", "/v1/services/s")["last_error"]
+        self.assertEqual(shown, "service s answered with status 500")
+        self.assertNotIn("said 500", self.server.log())
+        self.assertNotIn("said 500", self.request("GET", "/metrics").body.decode())
+
 
 class ResultTest(ServiceTest):
     def answer(self, call):
@@ -427,6 +437,36 @@ class UnknownTest(ServiceTest):
         known = self.expect(201, "POST", "/v1/jobs", {
             "name": "k", "target_service": "s", "target_method": "Do"})
         self.assertNotIn("warnings", known)
+
+
+class CategoryTest(ServiceTest):
+    def test_a_category_names_the_service_of_its_jobs(self):
+        self.expect(201, "POST", "/v1/categories", {"name": "calls", "configuration": {"service": "s"}})
+        job = self.expect(201, "POST", "/v1/jobs", {
+            "name": "j", "category": "calls", "target_method": "Do"})
+        self.assertEqual((job["target_service"], job["target_method"]), ("s", "Do"))
+        self.assertNotIn("warnings", job)
+        own = self.expect(201, "POST", "/v1/jobs", {
+            "name": "own", "category": "calls", "target_service": "elsewhere", "target_method": "Do"})
+        plain = self.expect(201, "POST", "/v1/jobs", {"name": "plain", "category": "calls"})
+        self.assertIsNone(plain["target_service"], "it may have a handler")
+        task = self.expect(201, "POST", f"/v1/jobs/{job['id']}:run", {})
+        self.assertEqual(task["type"], "service:s/Do")
+        self.assertEqual(self.ended(task["id"])["status"], "completed")
+
+        def jobs(service):
+            found = self.expect(200, "GET", f"/v1/jobs?target_service={service}")["items"]
+            return [item["name"] for item in found]
+        self.assertEqual((jobs("s"), jobs("elsewhere"), jobs("none")), (["j"], [own["name"]], []))
+        warned = self.expect(201, "POST", "/v1/categories", {
+            "name": "far", "configuration": {"service": "nowhere"}})
+        job = self.expect(201, "POST", "/v1/jobs", {
+            "name": "w", "category": "far", "target_method": "Do"})
+        self.assertIn("Unknown target service: nowhere", job["warnings"][0])
+        self.expect_error(422, "invalid", "PATCH", f"/v1/categories/{warned['id']}", {
+            "configuration": {"service": "a/b"}})
+        self.expect_error(422, "invalid", "POST", "/v1/jobs", {
+            "name": "m", "target_method": "Do"}, field="target_method")
 
 
 class SightTest(ServiceTest):

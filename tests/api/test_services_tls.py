@@ -1,5 +1,6 @@
 """Calls over TLS: who the service is, and who we are to it. Nothing is ever sent to a service that
 could not prove its name (D10, F-G7)."""
+import datetime
 import os
 import pathlib
 import shutil
@@ -86,6 +87,29 @@ class ExpiredTest(TlsTest):
 
     def test_an_expired_certificate_is_refused(self):
         self.refused()
+
+
+class ExpiresTest(TlsTest):
+    """It is valid for a few seconds, and the service never replaces it."""
+    since, until = -1, 6 / 86400
+
+    def answer(self, call):
+        return reply(200, {}, Connection="close" if self.closes else "keep-alive")
+
+    def test_a_certificate_that_expires_while_connected_is_refused_by_the_next_connection(self):
+        self.closes = False
+        first = self.outcome("Do")
+        self.assertEqual(first["status"], "completed", first["error"])
+        end = datetime.datetime.now() + datetime.timedelta(seconds=7)
+        self.closes = True
+        self.assertEqual(self.outcome("Do")["status"], "completed", "the connection lives")
+        wait_until(lambda: datetime.datetime.now() > end, what="the end of the certificate")
+        seen = len(self.target.seen())
+        task = self.outcome("Do")
+        self.assertEqual((task["status"], task["error_details"]["code"]),
+                         ("dead_letter", "tls_failed"), task["error"])
+        self.assertIn("expired", task["error"])
+        self.assertEqual(len(self.target.seen()), seen, "nothing was sent")
 
 
 class SpiffeTest(TlsTest):

@@ -86,7 +86,8 @@ EXPECTED = {
         "GET /v1/backup", "POST /v1/backup",
     ),
     "none": (
-        "GET /healthz", "GET /readyz", "GET /", "GET /assets/{name}",
+        "GET /healthz", "GET /readyz", "GET /", "GET /assets/{name}", "GET /v1/identity/jwks.json",
+        "POST /v1/completions/{id}",
     ),
 }
 

@@ -25,7 +25,7 @@ after(async () => {
     await server.remove();
 });
 
-const places = () => ['#/', '#/tasks', '#/queues', '#/workers', '#/jobs', '#/jobs?tab=categories', '#/schedules',
+const places = () => ['#/', '#/tasks', '#/queues', '#/workers', '#/services', '#/jobs', '#/jobs?tab=categories', '#/schedules',
     '#/schedules?tab=recurring', '#/recovery', '#/recovery?tab=dead', '#/tokens', '#/audit', '#/keys', '#/workflows', '#/workflows/etl', '#/tasks?status=dead_letter',
     ...['timeline', 'logs', 'data', 'checkpoints'].map((tab) => `#/tasks/${story.held.id}?tab=${tab}`)];
 
@@ -135,7 +135,7 @@ test('with the keyboard alone: skip, search, go, move, select, open, act, confir
     assert.equal(await focused(), 'Skip to content');
     await page.keyboard.press('Enter');
     assert.equal(await page.evaluate(() => document.activeElement.id), 'content');
-    for (const [key, heading] of [['t', 'Tasks'], ['f', 'Workflows'], ['q', 'Queues'], ['w', 'Workers'], ['j', 'Jobs'],
+    for (const [key, heading] of [['t', 'Tasks'], ['f', 'Workflows'], ['q', 'Queues'], ['w', 'Workers'], ['v', 'Services'], ['j', 'Jobs'],
         ['s', 'Schedules'], ['r', 'Recovery'], ['k', 'Tokens'], ['a', 'Audit'], ['e', 'Keys'], ['o', 'Overview']]) {
         await page.keyboard.press('g');
         await page.keyboard.press(key);

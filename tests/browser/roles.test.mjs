@@ -54,7 +54,7 @@ after(async () => {
 });
 
 const places = () => ['#/', '#/tasks?status=pending', '#/tasks?status=dead_letter', `#/tasks/${waiting.id}`,
-    `#/tasks/${story.held.id}`, `#/tasks/${dead.id}`, '#/workflows', '#/workflows/etl', '#/queues', '#/workers', '#/jobs',
+    `#/tasks/${story.held.id}`, `#/tasks/${dead.id}`, '#/workflows', '#/workflows/etl', '#/queues', '#/workers', '#/services', '#/jobs',
     '#/jobs?tab=categories', '#/schedules', '#/schedules?tab=recurring', '#/recovery', '#/recovery?tab=dead',
     '#/tokens', '#/namespaces', '#/audit', '#/keys'];
 
@@ -131,7 +131,7 @@ async function compare(token) {
         if (hash !== '#/tokens') // tokens are made by this test meanwhile
             assert.deepEqual(unique(operations ?? []), wanted, hash);
     }
-    for (const hash of ['#/', '#/tasks', '#/workflows', '#/queues', '#/workers', '#/jobs', '#/schedules', '#/recovery',
+    for (const hash of ['#/', '#/tasks', '#/workflows', '#/queues', '#/workers', '#/services', '#/jobs', '#/schedules', '#/recovery',
         '#/tokens', '#/namespaces', '#/audit', '#/keys'])
         assert.equal(links.includes(hash), await opened(token, hash), `${hash} in the navigation`);
     // Links that lead to a page which says no are words.
@@ -142,7 +142,7 @@ async function compare(token) {
 }
 
 // What a page asks the API for first.
-const FIRST = { '': 'stats', tasks: 'tasks', workflows: 'tasks', queues: 'queues', workers: 'workers', jobs: 'jobs',
+const FIRST = { '': 'stats', tasks: 'tasks', workflows: 'tasks', queues: 'queues', workers: 'workers', services: 'services', jobs: 'jobs',
     schedules: 'schedules', recovery: 'recovery', tokens: 'tokens', namespaces: 'namespaces', audit: 'audit', keys: 'keys' };
 async function opened(token, hash) {
     const [, page, id] = /^#\/(\w*)(?:\/([^?]*))?/.exec(hash);

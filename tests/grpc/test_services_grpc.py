@@ -44,6 +44,8 @@ class CallTest(GrpcTest):
         self.assertEqual(metadata["idempotency-key"], task["id"])
         self.assertEqual(metadata["perdura-task-id"], task["id"])
         self.assertEqual(metadata["perdura-attempt"], "1")
+        self.assertEqual(len(metadata["perdura-identity"].split(".")), 3)
+        self.assertNotIn("perdura-complete-url", metadata, "the answer ends a gRPC call")
         self.assertEqual(metadata["x-team"], "billing")
         self.assertEqual(metadata["x-key-bin"], "bytes:a?>b")
         self.assertTrue(metadata["user-agent"].startswith("perdura/"))

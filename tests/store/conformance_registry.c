@@ -237,6 +237,20 @@ static void facts_are_put_and_found(void **state)
     then_str(value, STR(""));
 }
 
+static void of_two_secrets_the_first_counts(void **state)
+{
+    struct conformance *c = *state;
+    struct str value;
+
+    for (int i = 0; i < 2; i++) {
+        store_begin(c);
+        OK(c, c->verbs->info_put(c->store, "call_secret", i ? STR("two") : STR("one"), &c->err));
+        store_commit(c);
+        OK(c, c->verbs->info_get(c->store, "call_secret", &c->arena, &value, &c->err));
+        then_str(value, STR("one"));
+    }
+}
+
 static void the_newest_time_is_found_at_the_open(void **state)
 {
     struct conformance *c = *state;
@@ -255,4 +269,5 @@ const struct conformance_test conformance_registry_tests[] = {
     CONFORMANCE_TEST(a_reader_sees_the_later_of_both_leases),
     CONFORMANCE_TEST(queues_come_back_with_their_limits),
     CONFORMANCE_TEST(facts_are_put_and_found),
+    CONFORMANCE_TEST(of_two_secrets_the_first_counts),
     CONFORMANCE_TEST(the_newest_time_is_found_at_the_open), CONFORMANCE_END};

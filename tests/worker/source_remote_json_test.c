@@ -147,12 +147,14 @@ static void a_registration_and_a_claim_arrive_as_they_were(void **state)
     remote_write_register(&out, &bare);
     assert_true(str_is(buf_view(&out), "{\"pool_size\":1}"));
     buf_reset(&out);
-    remote_write_claim(&out, STR("[\"a\",\"b\"]"), STR_NONE, 5, 1000);
+    remote_write_claim(&out, STR("[\"a\",\"b\"]"), STR("[\"t\"]"), STR("[\"s\"]"), 5, 1000);
     assert_int_equal(parse_claim(buf_view(&out), &arena, &claim, &err), 0);
     assert_int_equal(claim.max, 5);
     assert_int_equal(claim.wait_ms, 1000);
     assert_int_equal(claim.queues_count, 2);
-    assert_int_equal(claim.types_count, 0);
+    assert_int_equal(claim.types_count, 1);
+    assert_int_equal(claim.services_count, 1);
+    assert_true(str_is(claim.services[0], "s"));
     buf_deinit(&out);
     arena_deinit(&arena);
 }
@@ -163,14 +165,24 @@ static void held_tasks_arrive_one_by_one(void **state)
     struct heartbeat_request request = {0};
     struct arena arena = ARENA_INIT(0);
     struct buf out = BUF_INIT(1 << 16);
+    struct service_hold holds[1], heard[SERVICE_HOLDS_MAX];
     struct err err = {0};
 
     (void)state;
+    holds[0] = (struct service_hold){STR("orders"), 700, true};
     assert_true(uuid_parse(STR(ID), &held[0].task_id));
     assert_true(uuid_parse(STR(OTHER_ID), &held[1].task_id));
-    remote_write_heartbeat(&out, held, 2);
+    remote_write_heartbeat(&out, held, 2, holds, 1);
     assert_int_equal(parse_heartbeat(buf_view(&out), &arena, &request, &err), 0);
     assert_true(uuid_eq(&request.task_ids[1], &held[1].task_id));
+    assert_true(request.calls_services);
+    assert_int_equal(request.holds_count, 1);
+    assert_true(str_is(request.holds[0].service, "orders"));
+    assert_int_equal(request.holds[0].wait_ms, 700);
+    assert_true(request.holds[0].is_down);
+    assert_int_equal(remote_read_holds(buf_view(&out), &arena, heard), 1);
+    assert_true(str_is(heard[0].service, "orders"));
+    assert_int_equal(heard[0].wait_ms, 700);
     buf_deinit(&out);
     arena_deinit(&arena);
 }

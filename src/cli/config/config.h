@@ -16,7 +16,7 @@
 #define CONFIG_ANCHORS_MAX 1000        /* libyaml compares every one with all before it */
 #define CONFIG_TEXT_BYTES_MAX 4096
 #define CONFIG_ARENA_BYTES_MAX (64 * 1024 * 1024)
-#define CONFIG_SETTINGS_MAX 80
+#define CONFIG_SETTINGS_MAX 112
 
 enum config_origin { ORIGIN_DEFAULT, ORIGIN_FILE, ORIGIN_ENVIRONMENT, ORIGIN_FLAG };
 

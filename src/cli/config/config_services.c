@@ -233,6 +233,9 @@ int config_check_services(const struct config *config, const char *name, struct 
 {
     const struct settings *settings = &config->settings;
 
+    if (settings->pool.public_url.data && !service_url_valid(settings->pool.public_url))
+        return err_set(err, ERR_INVALID, "%s: public_url must be http:// or https://, a host and "
+                       "perhaps a path, without user, query or fragment", name);
     for (uint32_t i = 0; i < settings->pool.services_count; i++)
         for (uint32_t j = 0; j < i; j++)
             if (str_eq(settings->pool.services[j].name, settings->pool.services[i].name))

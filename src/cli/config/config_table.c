@@ -280,6 +280,10 @@ static const struct config_field root_fields[] = {
      .help = "connections of a node that write to PostgreSQL in parallel"},
     {.key = "listen", .kind = CONFIG_ADDRESS, SETTING(listen), .fallback = "127.0.0.1:7070",
      .flag = "listen", .env = "PERDURA_LISTEN", .max = 300, .help = "address and port of the API"},
+    {.key = "public_url", .kind = CONFIG_URL, SETTING(pool.public_url), .max = BOUND_URL_BYTES,
+     .env = "PERDURA_PUBLIC_URL",
+     .help = "where services reach the server to say how a call ended: https://perdura.example.com "
+             "(default: where it listens)"},
     {.key = "tls.cert", .kind = CONFIG_TEXT, SETTING(tls.cert), .flag = "tls-cert",
      .env = "PERDURA_TLS_CERT",
      .help = "PEM file of the server's certificate and its chain; the API then speaks only TLS"},
@@ -396,6 +400,10 @@ static const struct config_field root_fields[] = {
     {.key = "log_anchor_every", .kind = CONFIG_DURATION, SETTING(logs.anchor_every_ms),
      .fallback = "10s", .min = 100, .max = DAY_MS,
      .help = "how often lines that were written get a signed record"},
+    {.key = "check_every", .kind = CONFIG_DURATION, SETTING(check_every_ms), .fallback = "60s",
+     .max = BOUND_DELAY_MS,
+     .help = "how often a part of the store is checked against itself, as 'perdura verify' checks "
+             "all of it; 0 = never"},
     {.key = "tracing.otlp", .kind = CONFIG_URL, SETTING(tracing.otlp), .max = 1024,
      .env = "OTEL_EXPORTER_OTLP_ENDPOINT",
      .help = "where spans are sent, OTLP over HTTP: http://127.0.0.1:4318"},

@@ -328,6 +328,8 @@ static const struct flag list_flags[] = {
     {.name = "name", .type = FLAG_TEXT, .value = "NAME", .field = "name", .help = "of this name"},
     {.name = "category", .type = FLAG_TEXT, .value = "NAME", .field = "category",
      .help = "of this category"},
+    {.name = "service", .type = FLAG_TEXT, .value = "NAME", .field = "target_service",
+     .help = "whose runs call this service"},
     {.name = "active", .type = FLAG_WORD, .value = "BOOL", .field = "is_active",
      .choices = "true|false", .help = "only active jobs, or only inactive ones"},
     {.name = "with-deleted", .type = FLAG_BOOL, .field = "with_deleted",

@@ -75,6 +75,7 @@ int category_rules_read(struct str configuration, struct arena *arena,
     if (!configuration.data || json_kind(configuration) != JSON_OBJECT)
         return 0;
     rules->queue = text_member(configuration, STR("queue"), arena);
+    rules->service = text_member(configuration, STR("service"), arena);
     rules->timezone = text_member(configuration, STR("timezone"), arena);
     rules->batch_size = batch_size(configuration);
     windows = json_get(configuration, STR("allowed_windows"));

@@ -168,6 +168,7 @@ struct fire {
 /* How a category's configuration is read; what is missing or not understood is off. */
 struct category_rules {
     struct str queue;           /* absent: default */
+    struct str service;         /* of jobs with a target_method alone; absent: they need one */
     struct str allowed_windows; /* JSON array or absent; window_parse */
     struct str timezone;        /* for tasks without a schedule; absent: UTC */
     int64_t batch_size;         /* tasks per claim; 0 = as many as asked for */

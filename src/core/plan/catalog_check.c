@@ -136,6 +136,15 @@ static int check_spelling(struct str key, struct err *err)
     return 0;
 }
 
+static int check_service(struct str value, struct arena *arena, struct err *err)
+{
+    TRY(check_text(value, "service", BOUND_SERVICE_BYTES, arena, err));
+    return service_name_valid(json_string(value, arena))
+               ? 0
+               : err_set_field(err, ERR_INVALID, "service", "\"service\" must be of letters, "
+                               "digits, '.', '_', '~' and '-', as the names of services are.");
+}
+
 /* Of the members that mean something; what else is there is its users' own. */
 static int check_setting(struct str key, struct str value, struct arena *arena, struct err *err)
 {
@@ -149,7 +158,7 @@ static int check_setting(struct str key, struct str value, struct arena *arena, 
     if (json_key_is(key, STR("timezone")))
         return check_text(value, "timezone", ZONE_NAME_BYTES_MAX, arena, err);
     if (json_key_is(key, STR("service")))
-        return check_text(value, "service", BOUND_NAME_BYTES, arena, err);
+        return check_service(value, arena, err);
     if (json_key_is(key, STR("allowed_windows")))
         return check_windows(value, err);
     if (json_key_is(key, STR("batch_size")))
@@ -198,9 +207,6 @@ int job_check(const struct job *job, struct err *err)
         return err_set_field(err, ERR_INVALID, "name",
                              "\"name\" must not begin or end with '*': it is the type of the "
                              "job's tasks, unless \"task_type\" names another.");
-    if (job->target_method.data && !job->target_service.data)
-        return err_set_field(err, ERR_INVALID, "target_method",
-                             "\"target_method\" needs a \"target_service\" that has it.");
     if (job->target_service.data && !service_name_valid(job->target_service))
         return err_set_field(err, ERR_INVALID, "target_service",
                              "\"target_service\" must be of letters, digits, '.', '_', '~' and "

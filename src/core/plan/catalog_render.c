@@ -161,7 +161,7 @@ void render_job(struct buf *out, const struct job *job, const struct job_extra *
     render_text(out, "category", category ? category->name : STR_NONE);
     render_text(out, "task_type", job->task_type.data ? job->task_type : job->name);
     render_text(out, "queue", values ? values->queue : job->queue);
-    render_text(out, "target_service", job->target_service);
+    render_text(out, "target_service", values ? values->target_service : job->target_service);
     render_text(out, "target_method", job->target_method);
     if (extra && extra->redacted)
         render_bool(out, "redacted", true);

@@ -49,12 +49,26 @@ static void take_values(const struct job *job, struct task_input *input)
         spec->queue = job->queue;
 }
 
-/* A target needs no handler: its type says whom to call. */
-struct str job_run_type(const struct job *job, struct arena *arena)
+/* The category's service is for jobs that say what to call there: others may have handlers. */
+static struct str service_of(const struct job *job, const struct category_rules *rules)
 {
-    if (job->target_service.data)
-        return service_type(job->target_service, job->target_method, arena);
-    return job->task_type.data ? job->task_type : job->name;
+    return job->target_service.data || !job->target_method.data ? job->target_service
+                                                                : rules->service;
+}
+
+/* A target needs no handler: its type says whom to call. */
+static int take_type(const struct job *job, const struct category_rules *rules,
+                     struct arena *arena, struct str *type, struct err *err)
+{
+    struct str service = service_of(job, rules);
+
+    if (job->target_method.data && !service.data)
+        return err_set_field(err, ERR_INVALID, "target_method",
+                             "\"target_method\" needs a \"target_service\" that has it, or a "
+                             "category whose configuration names one as \"service\".");
+    *type = service.data ? service_type(service, job->target_method, arena)
+            : job->task_type.data ? job->task_type : job->name;
+    return type->data ? 0 : err_no_memory(err);
 }
 
 int job_task_input(const struct job *job, const struct category *category,
@@ -67,8 +81,8 @@ int job_task_input(const struct job *job, const struct category *category,
 
     spec_init(input);
     spec->namespace_name = job->namespace_name;
-    spec->type = job_run_type(job, arena);
-    TRY_MEMORY(spec->type.data);
+    TRY(category_rules_read(category->configuration, arena, &rules, err));
+    TRY(take_type(job, &rules, arena, &spec->type, err));
     spec->name = job->name;
     spec->payload = payload.data ? payload : job->payload;
     spec->callback_url = job->callback_url;
@@ -80,7 +94,6 @@ int job_task_input(const struct job *job, const struct category *category,
     }
     take_values(job, input);
     input->no_hash = true;
-    TRY(category_rules_read(category->configuration, arena, &rules, err));
     TRY(spec_finish(input, settings, arena, err));
     category_fill(category, &rules, settings, input);
     return 0;
@@ -97,14 +110,17 @@ int job_values_read(const struct job *job, const struct category *category,
                     struct job_values *values, struct err *err)
 {
     struct job bare = *job;
+    struct category_rules rules;
     struct task_input input;
     const struct handler_rule *handler;
 
+    TRY(category_rules_read(category->configuration, arena, &rules, err));
     bare.callback_url = bare.payload = STR_NONE; /* no business of theirs */
     TRY(job_task_input(&bare, category, NULL, STR_NONE, settings, arena, &input, err));
     handler = settings ? settings_handler(settings, input.spec.type) : NULL;
     *values = (struct job_values){
         .queue = input.spec.queue,
+        .target_service = service_of(job, &rules),
         .priority = input.priority,
         .max_retries = input.spec.retry.max_retries,
         .timeout_ms = input.spec.timeout_ms,

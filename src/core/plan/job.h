@@ -6,9 +6,6 @@
 #include "core/plan/catalog.h"
 #include "core/spec/spec.h"
 
-/* The type of its runs, in arena where it is made. */
-struct str job_run_type(const struct job *job, struct arena *arena);
-
 /* The task of a run. category is the job's (general where it has none), schedule may be NULL.
  * Values: the job's, else the handler's (settings), else the category's, else the default. The
  * payload is payload if given, else the job's. No input hash: two runs with the same input are
@@ -28,6 +25,7 @@ void category_fill(const struct category *category, const struct category_rules 
  * configuration, "category", "default". Texts live in arena or in what is handed in. */
 struct job_values {
     struct str queue;
+    struct str target_service; /* absent: none */
     int64_t priority;
     int64_t max_retries;
     int64_t timeout_ms;

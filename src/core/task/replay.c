@@ -127,6 +127,8 @@ static void stay(struct replay *replay, const struct task_event *event, struct a
     take_edits(replay, event, arena);
     if (asked.data)
         replay->pause_requested = json_kind(asked) == JSON_TRUE;
+    if (member_of(event, "awaits").data)
+        replay->worker_id = text_of(event, "worker_id", arena);
 }
 
 void replay_event(struct replay *replay, const struct task_event *event, struct arena *arena)

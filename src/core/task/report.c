@@ -12,6 +12,7 @@ static const char *const op_words[REPORT_OP_COUNT] = {
     [REPORT_SPAWN] = "spawn",       [REPORT_COMPLETE] = "complete",
     [REPORT_CONTINUE] = "continue", [REPORT_FAIL] = "fail",
     [REPORT_PARTIAL] = "partial",   [REPORT_RELEASE] = "release",
+    [REPORT_AWAIT] = "await",
 };
 
 static const char *const severity_words[SEVERITY_COUNT] = {"DEBUG", "INFO", "WARN", "ERROR",
@@ -81,7 +82,8 @@ const struct report_field report_fields[REPORT_FIELDS] = {
     {"data", REPORT_IS_JSON, OP(PROGRESS) | OP(CHECKPOINT) | OP(CONTINUE), 0, AT(data), 0, 0},
     {"metadata", REPORT_IS_OBJECT, OP(PROGRESS), 0, AT(metadata), 0, 0},
     {"detail", REPORT_IS_JSON, OP(PROGRESS), 0, AT(detail), 0, 0},
-    {"name", REPORT_IS_TEXT, OP(CHECKPOINT), OP(CHECKPOINT), AT(name), 0, 0},
+    {"name", REPORT_IS_TEXT, OP(CHECKPOINT) | OP(AWAIT), OP(CHECKPOINT) | OP(AWAIT), AT(name), 0,
+     0},
     {"description", REPORT_IS_TEXT, OP(CHECKPOINT), 0, AT(description), 0, 0},
     {"database_state", REPORT_IS_JSON, OP(CHECKPOINT), 0, AT(database_state), 0, 0},
     {"file_state", REPORT_IS_JSON, OP(CHECKPOINT), 0, AT(file_state), 0, 0},

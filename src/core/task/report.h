@@ -21,6 +21,7 @@ enum report_op {
     REPORT_FAIL,
     REPORT_PARTIAL,
     REPORT_RELEASE,
+    REPORT_AWAIT, /* another party works on it now, and says how it ends (call_keys.h) */
     REPORT_OP_COUNT
 };
 
@@ -50,7 +51,7 @@ struct report {
     struct str data;           /* JSON: progress, continue, checkpoint */
     struct str metadata;       /* JSON object: progress */
     struct str detail;         /* JSON: progress */
-    struct str name;           /* checkpoint */
+    struct str name;           /* checkpoint; await: the service */
     struct str description;    /* checkpoint */
     struct str database_state; /* JSON: checkpoint */
     struct str file_state;     /* JSON: checkpoint */

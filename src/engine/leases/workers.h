@@ -65,6 +65,8 @@ struct leases {
     _Atomic bool calls_wait;   /* tasks of services may be pending; of the first writer */
     int64_t services_looked_us;
     struct missing_service missing[MISSING_SERVICES_MAX];
+    struct service_holds holds;
+    int64_t holds_read_us; /* from a shared store */
 };
 
 int workers_load(struct engine *engine, struct err *err);
@@ -82,6 +84,7 @@ int workers_follow(struct batch *batch, struct err *err); /* leases as the store
 int workers_register(struct batch *batch, struct request *base);
 int workers_heartbeat(struct batch *batch, struct request *base);
 int workers_leave(struct batch *batch, struct request *base);
+int workers_share_holds(struct batch *batch, struct heartbeat_request *request);
 /* Whether it has queues in this namespace. */
 bool workers_are_in(const struct worker_state *worker, struct str namespace_name);
 bool workers_serve(const struct worker_state *worker, struct str queue);

@@ -533,6 +533,24 @@ static int apply_told(struct batch *batch, struct catalog_request *request)
                          change, err);
 }
 
+/* Whom its runs call, if no node and no worker has it. */
+static int look_for_service(struct batch *batch, struct catalog_request *request)
+{
+    const struct job *job = &request->item.job;
+    struct category_state *category;
+    struct str service;
+
+    request->unknown_service = STR_NONE;
+    if (request->kind != CATALOG_JOB || request->op == CATALOG_DELETE ||
+        (!job->target_service.data && !job->target_method.data))
+        return 0;
+    TRY(category_of_job(batch, job, &category, &request->base.err));
+    service = job->target_service.data ? job->target_service : category->rules.service;
+    if (service.data && !unknown_services_has(batch->engine, service))
+        request->unknown_service = arena_str(request->base.arena, service);
+    return 0;
+}
+
 /* The catalog in memory is read again after it, also within this batch. */
 int catalog_apply(struct batch *batch, struct request *base)
 {
@@ -552,10 +570,7 @@ int catalog_apply(struct batch *batch, struct request *base)
     if (rc < 0)
         return rc;
     batch->news.catalog_changed = true;
-    request->unknown_service =
-        request->kind == CATALOG_JOB && request->op != CATALOG_DELETE &&
-        request->item.job.target_service.data &&
-        !unknown_services_has(batch->engine, request->item.job.target_service);
+    TRY(look_for_service(batch, request));
     if (request->kind == CATALOG_CATEGORY)
         claim_heat_categories(batch);
     chore_soon(batch->engine, CHORE_FIRE, 0); /* checked again after this batch */

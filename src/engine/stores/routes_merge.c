@@ -445,6 +445,26 @@ static int merge_lost(struct call *call, const struct tally *tally)
     return 0;
 }
 
+/* Every part hears the same; what the first one knows is enough. */
+static int merge_holds(struct call *call, const struct tally *tally)
+{
+    struct heartbeat_request *request = (struct heartbeat_request *)call->request;
+    const struct heartbeat_request *part;
+    struct arena *arena = request->base.arena;
+
+    request->held_off_count = 0;
+    if (!request->calls_services || !tally->well)
+        return 0;
+    part = &call->shares[first_part(tally->well)]->as.heartbeat;
+    request->held_off = arena_copy(arena, part->held_off,
+                                   part->held_off_count * sizeof *part->held_off);
+    for (uint32_t i = 0; request->held_off && i < part->held_off_count; i++) {
+        request->held_off[i].service = arena_str(arena, part->held_off[i].service);
+        request->held_off_count++;
+    }
+    return arena->failed ? err_no_memory(&request->base.err) : 0;
+}
+
 static int merge_orders(struct call *call, const struct tally *tally)
 {
     struct heartbeat_request *request = (struct heartbeat_request *)call->request;
@@ -481,7 +501,7 @@ void merge_heartbeats(struct call *call)
         request->base.err = *tally.not_found;
     else if (!tally.well)
         request->base.err = *tally.err;
-    else if (merge_lost(call, &tally) == 0)
-        merge_orders(call, &tally);
+    else if (merge_lost(call, &tally) == 0 && merge_orders(call, &tally) == 0)
+        merge_holds(call, &tally);
     call_answer(call);
 }

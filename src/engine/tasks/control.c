@@ -13,6 +13,7 @@
 #include "engine/limits/limits.h"
 #include "engine/limits/windows.h"
 #include "engine/plans/runs.h"
+#include "engine/tasks/awaited.h"
 #include "engine/tasks/ended.h"
 #include "engine/tasks/reopen.h"
 
@@ -26,11 +27,13 @@ static int refuse_transition(struct err *err, const struct task *task, const cha
 int control_cancel(struct batch *batch, struct task *task, enum actor actor, const char *state,
                    struct str detail, struct err *err)
 {
-    bool by_lease = task->lease.held;
+    bool by_lease = task->lease.held && !task_is_awaited(task);
 
     if (status_held(task->status))
         TRY(batch_execution_end(batch, task, EXECUTION_CANCELLED, STR_NONE,
                                 STR("{\"reason\":\"cancelled\"}"), err));
+    if (task_is_awaited(task))
+        awaited_let_go(batch, task);
     task->fault.error = STR("cancelled");
     task->lease.held = by_lease; /* each heartbeat tells its holder until it stops or its lease
                                   * ends */

@@ -11,6 +11,7 @@
 #include "engine/engine_state.h"
 #include "engine/leases/lose.h"
 #include "engine/leases/workers.h"
+#include "engine/tasks/awaited.h"
 #include "engine/tasks/enqueue.h"
 #include "engine/tasks/reports.h"
 
@@ -230,6 +231,8 @@ static int apply_op(struct batch *batch, struct task *task, struct report *repor
         task->lease.outcome_token = report->lease_token; /* the same again is no news */
         task->lease.outcome_hash = content_hash(report);
         return 0;
+    case REPORT_AWAIT:
+        return awaited_begin(batch, task, report, result, err);
     case REPORT_COMPLETE:
     case REPORT_CONTINUE:
     case REPORT_FAIL:
@@ -253,7 +256,10 @@ static int answer_stale(struct batch *batch, struct task *task, struct str worke
         task->lease.token == report->lease_token && str_eq(task->lease.worker_id, worker_id);
     bool answered =
         task->lease.outcome_token == report->lease_token && task->lease.outcome_token != 0;
+    bool awaited = task->lease.token == report->lease_token && task_is_awaited(task);
 
+    if (report->op == REPORT_AWAIT && (answered || awaited))
+        return 0; /* the service was faster than its worker, or the same came again */
     if (answered && report->op == REPORT_RELEASE &&
         task->lease.outcome_hash == content_hash(report))
         return 0;
@@ -273,12 +279,13 @@ static int answer_stale(struct batch *batch, struct task *task, struct str worke
     return 0;
 }
 
-/* The worker that reports holds the task, now and here. */
+/* The worker that reports holds the task, now and here; without one only the lease counts. */
 static bool is_under_lease(const struct batch *batch, const struct task *task,
                            struct str worker_id, const struct report *report)
 {
     return status_held(task->status) && task->lease.token == report->lease_token &&
-           str_eq(task->lease.worker_id, worker_id) && /* a token is a number that can be guessed */
+           (!worker_id.data || /* a token is a number that can be guessed */
+            str_eq(task->lease.worker_id, worker_id)) &&
            !lease_is_void(batch->engine, report->lease_token);
 }
 
@@ -367,7 +374,8 @@ static int apply_element(struct batch *batch, struct str worker_id, struct repor
     }
     if (!is_under_lease(batch, task, worker_id, report))
         return answer_stale(batch, task, worker_id, report, result, err);
-    task->lease.unlisted = false; /* its holder knows of it */
+    if (!task_is_awaited(task))
+        task->lease.unlisted = false; /* its holder knows of it */
     result->pause = task->lease.pause_requested;
     if (report->seq && report->seq <= task->lease.report_seq)
         return 0;
@@ -409,17 +417,24 @@ static void name_maker(const struct request *base, const struct report *report)
         report->inputs[i].maker = base->caller->principal;
 }
 
+static int hear_worker(struct batch *batch, struct report_request *request)
+{
+    struct err *err = &request->base.err;
+    struct worker_state *worker;
+
+    TRY(workers_find_of(batch, &request->base, request->worker_id, &worker, err));
+    return workers_usable(worker, &request->base) ? workers_renew(batch, worker, err)
+                                                  : workers_unknown(err);
+}
+
 int report_apply(struct batch *batch, struct request *base)
 {
     struct report_request *request = (struct report_request *)base;
-    struct worker_state *worker;
 
-    if (workers_find_of(batch, base, request->worker_id, &worker, &request->base.err) < 0)
-        return -(int)request->base.err.code;
-    if (!workers_usable(worker, base))
-        return workers_unknown(&request->base.err);
-    if (workers_renew(batch, worker, &request->base.err) < 0)
-        return -(int)request->base.err.code;
+    if (request->is_completion)
+        request->worker_id = STR_NONE;
+    else
+        TRY(hear_worker(batch, request));
     if (prefetch(batch, request) < 0)
         return -(int)request->base.err.code;
     for (uint32_t i = 0; i < request->count; i++) {

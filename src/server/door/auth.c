@@ -2,6 +2,9 @@
  * looked at next (identify.c). Pure; loop thread. */
 #include "server/door/auth.h"
 
+#include "core/service/call_keys.h"
+#include "core/service/service_url.h"
+
 #include <arpa/inet.h>
 #include <strings.h>
 
@@ -129,6 +132,13 @@ static bool port_fits(const struct auth *auth, struct str port)
 
 static bool host_is_listed(const struct auth *auth, struct str whole, struct str host)
 {
+    struct str public_host = STR_NONE;
+    int64_t port;
+
+    if (auth->settings->pool.public_url.data)
+        service_url_place(auth->settings->pool.public_url, &public_host, &port);
+    if (public_host.data && equal_any_case(public_host, host))
+        return true;
     for (uint32_t i = 0; i < auth->settings->access.hosts_count; i++) {
         struct str entry = auth->settings->access.hosts[i];
 
@@ -172,13 +182,31 @@ static bool origin_allowed(struct str origin, struct str host)
  * dashboard's own files have to be loaded before the user can give it the token. */
 static bool is_open_path(const struct auth *auth, struct str path)
 {
-    return str_is(path, "/healthz") || (auth->loopback && str_is(path, "/readyz")) ||
-           str_is(path, "/") || str_starts(path, STR("/assets/"));
+    return str_is(path, "/healthz") || str_is(path, CALL_JWKS_PATH) ||
+           (auth->loopback && str_is(path, "/readyz")) || str_is(path, "/") ||
+           str_starts(path, STR("/assets/"));
 }
 
 bool auth_is_open(const struct auth *auth, const struct http_request *request)
 {
     return is_open_path(auth, request->path);
+}
+
+bool auth_is_completion(const struct http_request *request)
+{
+    return str_starts(request->path, STR(CALL_COMPLETE_PATH));
+}
+
+bool auth_completion_good(const struct auth *auth, const struct http_request *request)
+{
+    size_t len = sizeof CALL_COMPLETE_PATH - 1;
+    struct uuid task_id;
+    int64_t lease_token;
+
+    return auth->call_keys && auth_is_completion(request) &&
+           call_token_read(auth->call_keys,
+                           str_span(request->path.data + len, request->path.len - len), &task_id,
+                           &lease_token);
 }
 
 int auth_check(const struct auth *auth, const struct http_request *request, struct err *err)

@@ -14,6 +14,7 @@ struct auth {
     bool any_address;              /* listens on 0.0.0.0 or [::] */
     bool loopback;
     const struct settings *settings;
+    const struct call_keys *call_keys; /* NULL = no service is called from here */
 };
 
 /* address is "host:port" as bound. */
@@ -34,5 +35,11 @@ int auth_check(const struct auth *auth, const struct http_request *request, stru
 
 /* Whether every client may ask for it, token or not. */
 bool auth_is_open(const struct auth *auth, const struct http_request *request);
+
+/* Whether it goes where services say how a call ended: no other credential counts there than the
+ * URL itself. */
+bool auth_is_completion(const struct http_request *request);
+/* Is it a URL that came with a call? */
+bool auth_completion_good(const struct auth *auth, const struct http_request *request);
 
 #endif

@@ -217,7 +217,8 @@ static bool guard_refuses_call(const struct api_call *call)
     const struct door *door = call->server->door;
 
     return guard_refuses(&door->guard, http_peer_address(call->exchange), now()) &&
-           !auth_is_open(&call->server->auth, call->request);
+           !auth_is_open(&call->server->auth, call->request) &&
+           !auth_is_completion(call->request);
 }
 
 /* The first request of a connection that may ask for something makes it known. */
@@ -225,7 +226,7 @@ static void know(struct api_call *call)
 {
     struct server *server = call->server;
 
-    if (auth_is_open(&server->auth, call->request))
+    if (auth_is_open(&server->auth, call->request) || auth_is_completion(call->request))
         return;
     http_set_known(call->exchange, true);
     if (!door_is_open(&server->auth, &server->door->tokens))
@@ -256,6 +257,8 @@ static int identify(struct api_call *call, bool *waits)
     int rc;
 
     TRY(auth_check(&server->auth, call->request, &call->err));
+    if (auth_is_completion(call->request))
+        return 0; /* no principal: its URL is all it may use */
     rc = door_identify(&ways, call->request, token_clock_us(server), call->arena, &who,
                        &call->err);
     *waits = who.waits && !has_lost_body(call->request);
@@ -351,6 +354,9 @@ bool door_admits_body(struct door *door, struct http_exchange *exchange)
 
     if (auth_is_open(&server->auth, request)) /* nothing there wants one */
         return false;
+    if (auth_is_completion(request))
+        return auth_completion_good(&server->auth, request) &&
+               auth_check(&server->auth, request, &err) == 0;
     return (http_is_known(exchange) ||
             !guard_refuses(&door->guard, http_peer_address(exchange), now())) &&
            auth_check(&server->auth, request, &err) == 0 &&

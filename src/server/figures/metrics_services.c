@@ -1,4 +1,5 @@
 /* The part of GET /metrics about target services. */
+#include "server/figures/consistency.h"
 #include "server/figures/metrics_int.h"
 #include "server/server_int.h"
 
@@ -52,6 +53,24 @@ static void write_gauges(struct buf *out, const struct service_view *views, uint
         metrics_sample(out, "service_in_flight", NAMED(&views[i]), views[i].in_flight);
 }
 
+static void write_consistency(struct api_call *call)
+{
+    const struct consistency_figures *figures =
+        consistency_figures(call->server->shown.consistency);
+    const struct metrics_label done[] = {{"result", STR("done")}, {NULL, STR_NONE}};
+    const struct metrics_label given_up[] = {{"result", STR("given_up")}, {NULL, STR_NONE}};
+
+    if (!metrics_of_all(call))
+        return;
+    metrics_head(&call->out, "inconsistencies", "gauge",
+                 "Findings of the last checks of the store against itself.");
+    metrics_sample(&call->out, "inconsistencies", NULL, figures->found);
+    metrics_head(&call->out, "consistency_checks_total", "counter",
+                 "Checks of the store against itself, by how they ended.");
+    metrics_sample(&call->out, "consistency_checks_total", done, figures->done);
+    metrics_sample(&call->out, "consistency_checks_total", given_up, figures->given_up);
+}
+
 void metrics_write_services(struct api_call *call)
 {
     const struct service_views *services = call->server->shown.services;
@@ -59,6 +78,7 @@ void metrics_write_services(struct api_call *call)
     struct service_view *views = arena_alloc_array(call->arena, cap + 1, sizeof *views);
     struct buf *out = &call->out;
 
+    write_consistency(call);
     while (views && count < cap && services->read(services->ctx, count, &views[count]))
         count++;
     if (!count)

@@ -6,5 +6,8 @@ struct api_call;
 
 int api_services(struct api_call *call);
 int api_service_get(struct api_call *call);
+/* api_completions.c */
+int api_completion(struct api_call *call);
+int api_jwks(struct api_call *call);
 
 #endif

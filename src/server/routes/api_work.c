@@ -6,8 +6,10 @@
 #include "server/server_int.h"
 #include "server/visibility.h"
 
+#include "base/clock.h"
 #include "base/json.h"
 #include "core/render.h"
+#include "core/service/call_keys.h"
 
 /* Tasks beyond this are given back for the next claim. */
 #define CLAIM_BYTES_ENOUGH ((size_t)64 << 20)
@@ -47,10 +49,46 @@ static int release(struct api_call *call, uint32_t first)
     return call_submit(call, &request->base, REQUEST_REPORT, reply_claim);
 }
 
+/* As the worker will find it: the exact type, else the longest prefix; NULL = none. */
+static const struct str *service_of(const struct claim_request *request, struct str type)
+{
+    uint32_t best = UINT32_MAX;
+
+    for (uint32_t i = 0; i < request->types_count && i < request->services_count; i++)
+        if (settings_type_matches(request->types[i], type) &&
+            (best == UINT32_MAX || str_eq(request->types[i], type) ||
+             (!str_eq(request->types[best], type) &&
+              request->types[i].len > request->types[best].len)))
+            best = i;
+    return best == UINT32_MAX ? NULL : &request->services[best];
+}
+
+/* What the worker sends with the call of a service. */
+static void write_proofs(struct api_call *call, const struct task *task,
+                         const struct str *service)
+{
+    const struct call_keys *keys = call->server->auth.call_keys;
+    struct call_identity identity = {.namespace_name = task->spec.namespace_name,
+                                     .task_id = task->id,
+                                     .attempt = task->counts.attempts,
+                                     .lease_token = task->lease.token,
+                                     .service = *service};
+    char token[CALL_TOKEN_CHARS + 1];
+
+    if (!keys || !call_token_write(keys, &task->id, task->lease.token, token))
+        return;
+    call->out.len--; /* the end of the task */
+    render_text(&call->out, "complete_token", str_of(token));
+    render_text(&call->out, "identity",
+                call_identity_write(keys, &identity, clock_wall_us(), call->arena));
+    buf_byte(&call->out, '}');
+}
+
 static int claimed(struct api_call *call)
 {
     const struct claim_request *request = call->ctx;
     struct buf *out = &call->out;
+    const struct str *service;
     uint32_t i;
 
     call->err = request->base.err;
@@ -69,6 +107,9 @@ static int claimed(struct api_call *call)
 
         buf_text(out, i ? "," : "{\"tasks\":[");
         render_task(out, claim->task, &extra);
+        service = service_of(request, claim->task->spec.type);
+        if (service && !out->failed)
+            write_proofs(call, claim->task, service);
     }
     return i < request->claimed_count ? release(call, i) : reply_claim(call);
 }
@@ -160,6 +201,21 @@ static void write_ids(struct buf *out, const char *key, const struct uuid *ids, 
     buf_byte(out, ']');
 }
 
+static void write_holds(struct buf *out, const struct heartbeat_request *request)
+{
+    json_write_key(out, "holds");
+    buf_byte(out, '[');
+    for (uint32_t i = 0; i < request->held_off_count; i++) {
+        json_comma(out);
+        buf_byte(out, '{');
+        render_text(out, "service", request->held_off[i].service);
+        render_int(out, "wait_ms", request->held_off[i].wait_ms);
+        render_bool(out, "is_down", request->held_off[i].is_down);
+        buf_byte(out, '}');
+    }
+    buf_byte(out, ']');
+}
+
 static int beaten(struct api_call *call)
 {
     const struct heartbeat_request *request = call->ctx;
@@ -172,7 +228,10 @@ static int beaten(struct api_call *call)
     buf_text(out, ",\"lost_leases\":[");
     for (uint32_t i = 0; i < request->lost_count; i++)
         buf_format(out, "%s%lld", i ? "," : "", (long long)request->lost_tokens[i]);
-    buf_text(out, "]}");
+    buf_byte(out, ']');
+    if (request->held_off_count)
+        write_holds(out, request);
+    buf_byte(out, '}');
     return call_reply(call, 200);
 }
 

@@ -8,6 +8,7 @@
 /* pg_timeline.c */
 int timeline_follow(struct pg_store *store, struct err *err);
 /* pg_verify.c */
+extern const struct check_verbs pg_check_verbs;
 int pg_verify(struct store *, void (*)(void *, const char *), void *, int64_t *, struct err *);
 int pg_backup(struct store_reader *, const char *, void (*)(void *, int64_t, int64_t), void *,
               struct err *);

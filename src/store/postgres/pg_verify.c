@@ -4,6 +4,8 @@
  * checks the indexes (pg_check.c). */
 #include "store/postgres/pg_int.h"
 #include "store/postgres/pg_check.h"
+#include "store/postgres/pg_read.h"
+#include "store/check_store.h"
 
 #include "base/hash.h"
 #include "core/task/checkpoint.h"
@@ -285,3 +287,20 @@ int pg_verify_logs(struct store *base, void (*tell_line)(void *ctx, const char *
     }
     return pg_check_indexes(verify.store, true, tell_line, ctx, err);
 }
+
+static int read_check(struct store_reader *reader, uint32_t number, int64_t *findings,
+                      struct err *err)
+{
+    PGresult *result;
+
+    *findings = -1;
+    if (number >= sizeof checks / sizeof checks[0])
+        return 0;
+    param_int(&reader->conn.params, LINES_MAX);
+    TRY(reader_query(reader, &reader->store->sql.statements[checks[number]], &result, err));
+    *findings = PQntuples(result);
+    PQclear(result);
+    return 0;
+}
+
+const struct check_verbs pg_check_verbs = {.inspect = pg_inspect, .read_check = read_check};

@@ -24,7 +24,8 @@ int rows_read_jobs(struct store_reader *reader, const struct catalog_filter *fil
     return rows_take(rows_of_reader(reader),
                      ROWS_QUERY(ROWS_list_jobs, ROWS_FILTER(&one, filter->name),
                                 value_bool(!filter->with_deleted), value_int(rows_room(arena)),
-                                value_uuid(filter->or_no_category ? &filter->category_id : NULL)),
+                                value_uuid(filter->or_no_category ? &filter->category_id : NULL),
+                                value_text(filter->target_service)),
                      &job_table, arena, ROWS_INTO(jobs), count, err);
 }
 

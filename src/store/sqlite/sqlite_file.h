@@ -22,6 +22,7 @@ int sqlite_verify_classes(struct sqlite_sql *sql, bool (*tell)(void *ctx, const 
                           void *ctx, struct err *err);
 int sqlite_inspect(struct store *base, store_tell *tell, void *ctx, struct err *err);
 /* sqlite_verify.c */
+extern const struct check_verbs sqlite_check_verbs;
 int sqlite_verify(struct store *, void (*)(void *, const char *), void *, int64_t *, struct err *);
 /* sqlite_backup.c */
 int sqlite_backup(struct store_reader *, const char *, void (*)(void *, int64_t, int64_t), void *,

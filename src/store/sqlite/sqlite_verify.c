@@ -7,6 +7,8 @@
 #include "store/sqlite/sqlite_cursor.h"
 #include "store/sqlite/sqlite_file.h"
 #include "store/sqlite/sqlite_int.h"
+#include "store/sqlite/sqlite_read.h"
+#include "store/check_store.h"
 
 #define LINES_MAX 100 /* per check: a hundred findings are enough to act on */
 #define LINE_BYTES 512
@@ -237,3 +239,28 @@ int sqlite_verify(struct store *base, void (*tell_line)(void *ctx, const char *l
     *findings = verify.findings;
     return rc;
 }
+
+static void count_only(void *ctx, const char *line)
+{
+    (void)ctx;
+    (void)line;
+}
+
+static int read_check(struct store_reader *reader, uint32_t number, int64_t *findings,
+                      struct err *err)
+{
+    struct verify verify = {.sql = &reader->sql, .tell = count_only};
+    int rc;
+
+    *findings = -1;
+    if (number >= sizeof checks / sizeof checks[0])
+        return 0;
+    TRY(add_functions(reader->sql.db, err));
+    reader_begin(reader);
+    rc = reader_end(reader, run_check(&verify, checks[number], err));
+    *findings = verify.findings;
+    return rc;
+}
+
+const struct check_verbs sqlite_check_verbs = {.inspect = sqlite_inspect,
+                                               .read_check = read_check};

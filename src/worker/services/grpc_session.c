@@ -257,7 +257,7 @@ static struct str authority(struct head *head, const struct service_rule *rule)
 
 static bool fill_head(struct head *head, const struct grpc_stream *stream)
 {
-    const struct service_call *call = stream->call;
+    struct service_call *call = stream->call;
     const struct service_rule *rule = call->line->rule;
     char timeout[GRPC_TIMEOUT_BYTES];
 

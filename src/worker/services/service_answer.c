@@ -95,11 +95,15 @@ static struct str status_message(struct service_call *call, const struct service
     const struct service_rule *rule = call->line->rule;
     struct str reason = reason_of(call);
     bool redirects = strcmp(verdict->code, "redirect_refused") == 0;
+    struct str ours = arena_format(&call->arena,
+                                   "service " STR_FMT " answered with status %ld%s",
+                                   STR_ARG(rule->name), status_of(call),
+                                   redirects ? "; redirects are not followed" : "");
 
-    return arena_format(&call->arena, "service " STR_FMT " answered with status %ld%s%s" STR_FMT,
-                        STR_ARG(rule->name), status_of(call),
-                        redirects ? "; redirects are not followed" : "",
-                        reason.data ? ": " : "", STR_ARG(reason));
+    call->our_words = reason.data ? ours.len : 0;
+    return reason.data ? arena_format(&call->arena, STR_FMT ": " STR_FMT, STR_ARG(ours),
+                                      STR_ARG(reason))
+                       : ours;
 }
 
 /* ---- results ---- */
@@ -216,6 +220,21 @@ static void failed(struct service_call *call, CURLcode code, struct service_verd
 
 /* ---- the whole ---- */
 
+/* The service says later how it ended; from here on no worker has the task. */
+static void await(struct service_call *call, struct service_verdict *verdict)
+{
+    if (call->has_url) {
+        call->report = worker_report(REPORT_AWAIT);
+        call->report.name = call->line->rule->name;
+        return;
+    }
+    *verdict = (struct service_verdict){SERVICE_REFUSED, false, "not_awaited"};
+    answer_failed(call, verdict->code, false,
+                  arena_format(&call->arena, "service " STR_FMT " answered that it will say later "
+                               "how the call ended, but no URL for that was sent: set public_url",
+                               STR_ARG(call->line->rule->name)));
+}
+
 static void judge_status(struct service_call *call, struct service_verdict *verdict)
 {
     curl_off_t seconds = 0;
@@ -224,8 +243,10 @@ static void judge_status(struct service_call *call, struct service_verdict *verd
     *verdict = service_judge((int)status_of(call), seconds > 0, call->is_async);
     switch (verdict->end) {
     case SERVICE_DONE:
-    case SERVICE_ACCEPTED:
         complete(call, verdict);
+        return;
+    case SERVICE_ACCEPTED:
+        await(call, verdict);
         return;
     case SERVICE_WAIT:
         call->report = worker_report(REPORT_CONTINUE);

@@ -9,6 +9,7 @@
 #include "worker/services/service_int.h"
 
 #define CONNECT_MS 10000
+#define CONNECTION_SECONDS_MAX 300L /* then name and certificate are looked at again */
 #define HEAD_BYTES_MAX ((size_t)64 * 1024)
 #define READ_BYTES 1024L /* of libcurl's buffer: it is there for as long as the call waits */
 #define ERROR_BODY_BYTES ((size_t)16 * 1024) /* of an answer that only has a reason */
@@ -144,6 +145,9 @@ static void set_protocols(CURL *easy)
 #endif
 #if LIBCURL_VERSION_NUM >= 0x075700
     curl_easy_setopt(easy, CURLOPT_QUICK_EXIT, 1L); /* a stop does not wait for a name server */
+#endif
+#if LIBCURL_VERSION_NUM >= 0x075000
+    curl_easy_setopt(easy, CURLOPT_MAXLIFETIME_CONN, CONNECTION_SECONDS_MAX);
 #endif
     curl_easy_setopt(easy, CURLOPT_FOLLOWLOCATION, 0L);
     curl_easy_setopt(easy, CURLOPT_PROXY, ""); /* also says: not the environment's */

@@ -21,7 +21,17 @@ static bool add_number(const struct visit *visit, const char *name, int64_t valu
     return add_text(visit, name, str_of(text));
 }
 
-static bool add_task(const struct visit *visit, const struct service_call *call)
+/* Both are credentials. */
+static bool add_proofs(const struct visit *visit, struct service_call *call)
+{
+    struct str identity, url;
+
+    return call_prove(call, &identity, &url) &&
+           (!identity.data || visit->add(visit->ctx, STR("Perdura-Identity"), identity, true)) &&
+           (!url.data || visit->add(visit->ctx, STR("Perdura-Complete-Url"), url, true));
+}
+
+static bool add_task(const struct visit *visit, struct service_call *call)
 {
     const struct work *work = &call->run->work;
     int64_t left_ms = (call->deadline_us - clock_boot_us()) / CLOCK_MS_US;
@@ -33,10 +43,10 @@ static bool add_task(const struct visit *visit, const struct service_call *call)
            add_number(visit, "Perdura-Attempt", work->attempt) &&
            add_number(visit, "Perdura-Deadline-Ms", left_ms > 0 ? left_ms : 0) &&
            add_text(visit, "traceparent", work->traceparent) &&
-           add_text(visit, "tracestate", work->tracestate);
+           add_text(visit, "tracestate", work->tracestate) && add_proofs(visit, call);
 }
 
-bool call_each_header(const struct service_call *call,
+bool call_each_header(struct service_call *call,
                       bool (*add)(void *ctx, struct str name, struct str value, bool is_secret),
                       void *ctx)
 {

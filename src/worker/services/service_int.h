@@ -28,6 +28,8 @@ struct service_line {
     uint32_t held; /* tasks that were claimed and whose end has not been reported */
     struct breaker breaker;
     int64_t not_before_us; /* the service asked for no calls before this time; boot time */
+    int64_t heard_us;      /* until when other workers said that it is not to be called, ... */
+    int64_t told_us;       /* ... and this one did: its own word comes back to it */
     struct bucket bucket;
     struct service_figures *figures; /* of this name, in all configurations */
     /* The loop's own: */
@@ -86,12 +88,14 @@ struct service_call {
     size_t received_bytes; /* of head and body */
     bool too_large;
     bool is_async;
+    bool has_url;          /* a URL to say how it ended went with it */
     bool begun;            /* it may have reached the service */
     int64_t began_us;
     int64_t deadline_us;
     int64_t limit_ms; /* the timeout behind the deadline, for the error message */
     struct arena arena; /* of the report */
     struct report report;
+    size_t our_words; /* of the error, before those of the service; 0 = all are ours */
     char reason[CURL_ERROR_SIZE];
 };
 
@@ -100,6 +104,8 @@ struct service_pool {
     struct worker *worker;
     struct worker_dispatch dispatch;
     struct slot slot;
+    struct service_proofs proofs;
+    struct source_holds holds;
     uint32_t max;
     pthread_mutex_t lock; /* for the fields up to the next comment */
     struct service_set *set;
@@ -110,6 +116,7 @@ struct service_pool {
     bool over; /* the loop ends once `held` is 0 */
     /* The claimer's own: */
     struct str *want_types;
+    struct str *want_services;
     uint32_t want_cap;
     bool narrow; /* the next claim includes services with little room */
     /* The loop's own: */
@@ -133,6 +140,10 @@ bool line_begin(struct service_line *line, int64_t now_us, bool *give_back);
 void line_end(struct service_line *line, const struct service_verdict *verdict, int64_t now_us);
 void line_wait(struct service_line *line, int64_t wait_ms, int64_t now_us);
 
+/* service_hold.c: what this pool tells other workers of its services, and hears of them. */
+uint32_t holds_tell(void *pool, struct service_hold *out, uint32_t max);
+void holds_hear(void *pool, const struct service_hold *holds, uint32_t count);
+
 /* service_set.c */
 struct service_set *service_set_new(struct service_pool *pool, const struct settings *settings,
                                     struct err *err);
@@ -146,9 +157,13 @@ void call_clear(struct service_call *call); /* frees the transfer, keeps its out
 /* The method that asks whether an interrupted call took effect; absent = the service has none. */
 struct str call_lookup(const struct service_call *call);
 
+/* service_proofs.c: by which the service knows the attempt, and where it says how it ended; in the
+ * call's arena. Absent where there is none; false without memory. */
+bool call_prove(struct service_call *call, struct str *identity, struct str *complete_url);
+
 /* service_headers.c: the headers of an attempt, and those of the configuration. False when `add`
  * gave false. */
-bool call_each_header(const struct service_call *call,
+bool call_each_header(struct service_call *call,
                       bool (*add)(void *ctx, struct str name, struct str value, bool is_secret),
                       void *ctx);
 

@@ -255,8 +255,10 @@ static void tell_line(struct service_call *call, const struct service_verdict *v
         line_wait(line, call->report.delay_ms, clock_boot_us());
     changed |= was_open != breaker_is_open(&line->breaker);
     pthread_mutex_unlock(&pool->lock);
-    if (changed)
+    if (changed) {
         worker_dispatch_room(call->worker);
+        worker_dispatch_beat(call->worker);
+    }
 }
 
 static void pop_waiting(struct service_call *call)

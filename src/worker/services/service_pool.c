@@ -22,16 +22,21 @@
 
 /* ---- what is claimed ---- */
 
+static bool grow_list(struct str **list, uint32_t count)
+{
+    struct str *grown = realloc(*list, count * sizeof *grown);
+
+    if (grown)
+        *list = grown;
+    return grown != NULL;
+}
+
 static bool grow_types(struct service_pool *pool, uint32_t count)
 {
-    struct str *types;
-
     if (count <= pool->want_cap)
         return true;
-    types = realloc(pool->want_types, count * sizeof *types);
-    if (!types)
+    if (!grow_list(&pool->want_types, count) || !grow_list(&pool->want_services, count))
         return false;
-    pool->want_types = types;
     pool->want_cap = count;
     return true;
 }
@@ -57,6 +62,8 @@ static void add_types(struct service_pool *pool, uint32_t enough, int64_t now_us
             continue;
         memcpy(pool->want_types + want->types_count, line->types,
                line->types_count * sizeof *line->types);
+        for (uint32_t t = 0; t < line->types_count; t++)
+            pool->want_services[want->types_count + t] = line->rule->name;
         want->types_count += line->types_count;
         want->max = least(want->max, room);
     }
@@ -94,6 +101,7 @@ static void want(void *ctx, bool busy, struct dispatch_want *want)
     if (!grow_types(pool, pool->set->types_count))
         return;
     want->types = pool->want_types;
+    want->services = pool->want_services;
     add_types(pool, 1, now_us, want);
     pool->narrow = !pool->narrow && want->max < ROOM_WIDE;
     if (busy)
@@ -228,6 +236,8 @@ struct service_pool *service_pool_start(struct source *source,
         return NULL;
     curl_global_init(CURL_GLOBAL_DEFAULT);
     pool->log = log;
+    pool->proofs = config->proofs;
+    pool->holds = (struct source_holds){pool, holds_tell, holds_hear};
     pool->epoll_fd = pool->wake_fd = pool->slot.wake_fd = -1;
     pthread_mutex_init(&pool->lock, NULL);
     pool->dispatch = (struct worker_dispatch){.ctx = pool, .max = files_max(),
@@ -240,6 +250,7 @@ struct service_pool *service_pool_start(struct source *source,
     worker = (struct worker_config){.registration = registration(pool, pool->set, config),
                                     .grace_ms = config->settings->grace_ms,
                                     .dispatch = &pool->dispatch};
+    source->holds = &pool->holds;
     started = worker_start(source, &worker, log, err);
     pthread_mutex_lock(&pool->lock);
     pool->worker = started;
@@ -324,6 +335,7 @@ void service_pool_free(struct service_pool *pool)
         free(known);
     }
     free(pool->want_types);
+    free(pool->want_services);
     free(pool->owners);
     close_fd(pool->epoll_fd);
     close_fd(pool->wake_fd);

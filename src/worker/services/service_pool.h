@@ -3,6 +3,7 @@
 #ifndef WORKER_SERVICES_SERVICE_POOL_H
 #define WORKER_SERVICES_SERVICE_POOL_H
 
+#include "core/service/call_keys.h"
 #include "core/service/service_view.h"
 #include "core/settings.h"
 #include "worker/worker.h"
@@ -11,7 +12,14 @@
 
 struct service_pool;
 
+/* What proves the calls of a pool. Lives until service_pool_free. */
+struct service_proofs {
+    const struct call_keys *keys; /* NULL = the source has made them with the task */
+    struct str complete_url;      /* what its tokens are put behind; absent = none is sent */
+};
+
 struct service_pool_config {
+    struct service_proofs proofs; /* of the start */
     const struct settings *settings; /* lives until service_pool_free, like those of later ones */
     const struct str *queues;
     uint32_t queues_count;

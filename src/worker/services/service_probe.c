@@ -116,8 +116,10 @@ void probe_end(struct service_call *probe, CURLcode code)
     line->probe = NULL;
     probe_free(probe);
     worker = note(line, is_down, why);
-    if (worker)
+    if (worker) {
         worker_dispatch_room(worker);
+        worker_dispatch_beat(worker);
+    }
     if (is_down && !was_down)
         LOG(line->pool->log, LOG_WARN, "service.not_available", KS("service", line->rule->name),
             KC("reason", why), KC("hint", "its tasks are called all the same, and retried"));

@@ -114,6 +114,8 @@ static void take_over(struct service_line *line, const struct service_line *befo
     line->breaker = before->breaker;
     line->breaker.probing = false;
     line->not_before_us = before->not_before_us;
+    line->heard_us = before->heard_us;
+    line->told_us = before->told_us;
     line->bucket = before->bucket;
 }
 

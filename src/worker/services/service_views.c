@@ -33,6 +33,7 @@ static enum service_result result_of(const struct service_call *call,
 void views_count(struct service_call *call, const struct service_verdict *verdict)
 {
     struct service_figures *figures = call->line->figures;
+    struct str error = call->report.error;
     enum service_result result = result_of(call, verdict);
     int64_t now_us = clock_wall_us();
 
@@ -41,8 +42,10 @@ void views_count(struct service_call *call, const struct service_verdict *verdic
     figures->failed = verdict->is_down;
     if (call->report.op != REPORT_FAIL)
         return;
+    if (call->our_words) /* those of the service may be about people, and figures are for many */
+        error = str_cut(error, call->our_words);
     snprintf(figures->last_error, sizeof figures->last_error, STR_FMT,
-             STR_ARG(str_cut(call->report.error, sizeof figures->last_error - 1)));
+             STR_ARG(str_cut(error, sizeof figures->last_error - 1)));
     figures->last_error_us = now_us;
 }
 

@@ -5,6 +5,7 @@
 #define WORKER_SOURCES_SOURCE_H
 
 #include "base/arena.h"
+#include "core/service/service_holds.h"
 #include "core/task/report.h"
 
 /* One claimed task. Texts live in the arena given to claim. */
@@ -27,6 +28,9 @@ struct work {
     struct str checkpoint_name;  /* absent = no checkpoint */
     int64_t checkpoint_progress;
     struct str checkpoint_data;  /* JSON, absent = no checkpoint */
+    struct str namespace_name; /* absent where the source proves its calls (the next two) */
+    struct str complete_token; /* of a call: the end of the URL that says how it ended, ... */
+    struct str identity;       /* ... and who calls, as a JWT; absent where they are made here */
     struct str json;        /* the whole task with its checkpoint, one line, as the API shows it */
 };
 
@@ -58,6 +62,7 @@ struct source_want {
     bool json;               /* work.json is wanted */
     const struct str *types; /* count 0: those it registered */
     uint32_t types_count;
+    const struct str *services; /* that tasks of each type go to; NULL = to none */
 };
 
 struct held {
@@ -75,6 +80,13 @@ struct heartbeat_answer {
     uint32_t lost_count;
 };
 
+/* What a worker that calls services tells and hears with its heartbeats. Any thread. */
+struct source_holds {
+    void *ctx;
+    uint32_t (*tell)(void *ctx, struct service_hold *out, uint32_t max);
+    void (*hear)(void *ctx, const struct service_hold *holds, uint32_t count);
+};
+
 /* All return 0 or a negative error. -ERR_NOT_FOUND from claim, report or heartbeat: the server does
  * not know this worker (any more): register again. -ERR_UNAVAILABLE / -ERR_IO: try again later;
  * nothing is known about what was sent, sending the same report again is safe. */
@@ -86,6 +98,7 @@ struct source {
     /* Some are being written and will arrive soon, unless that fails; may be NULL. */
     void (*coming)(void *ctx);
     void *arrived_ctx; /* of both */
+    const struct source_holds *holds; /* NULL = it calls no services */
 };
 
 struct source_verbs {

@@ -85,6 +85,7 @@ static int fill_work(const struct claim_request *request, const struct claimed *
                           .timeout_ms = task->spec.timeout_ms,
                           .retry_delay_ms = task->spec.retry.delay_ms,
                           .type = task->spec.type,
+                          .namespace_name = task->spec.namespace_name,
                           .queue = queue_name_plain(task->spec.queue),
                           .payload = task->spec.payload.data ? task->spec.payload : STR("null"),
                           .data = data.data ? data : STR("null"),
@@ -260,6 +261,8 @@ static int local_heartbeat(struct source *source, const struct held *held, uint3
     struct source_local *local = local_of(source);
     struct uuid *ids = TRY_MEMORY(arena_alloc_array(arena, count, sizeof *ids));
     int64_t *tokens = TRY_MEMORY(arena_alloc_array(arena, count, sizeof *tokens));
+    const struct source_holds *holds = source->holds;
+    struct service_hold told[SERVICE_HOLDS_MAX];
     struct heartbeat_request request = {.base = {.kind = REQUEST_HEARTBEAT, .arena = arena,
                                        .caller = local->caller},
                                         .worker_id = current_id(local, arena),
@@ -271,10 +274,17 @@ static int local_heartbeat(struct source *source, const struct held *held, uint3
         ids[i] = held[i].task_id;
         tokens[i] = held[i].lease_token;
     }
+    if (holds) {
+        request.calls_services = true;
+        request.holds = told;
+        request.holds_count = holds->tell(holds->ctx, told, SERVICE_HOLDS_MAX);
+    }
     if (engine_call(local->engine, &request.base) < 0) {
         *err = request.base.err;
         return -(int)err->code;
     }
+    if (holds)
+        holds->hear(holds->ctx, request.held_off, request.held_off_count);
     TRY(indices(request.cancel, NULL, request.cancel_count, held, count, arena, &answer->cancel,
                 &answer->cancel_count, err));
     TRY(indices(request.pause, NULL, request.pause_count, held, count, arena, &answer->pause,

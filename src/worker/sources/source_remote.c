@@ -149,20 +149,23 @@ static int remote_claim(struct source *source, const struct source_want *want,
     struct source_remote *remote = remote_of(source);
     LINE_AUTO struct line *line = line_begin(remote, FOR_CLAIM);
     BUF_AUTO struct buf types = BUF_INIT(1024 * 1024);
+    BUF_AUTO struct buf services = BUF_INIT(1024 * 1024);
     struct str body;
 
     *count = 0;
     TRY(worker_path(remote, line, ":claim", err));
     if (want->types_count)
         remote_write_strings(&types, want->types, want->types_count);
+    if (want->types_count && want->services)
+        remote_write_strings(&services, want->services, want->types_count);
     pthread_mutex_lock(&remote->lock);
     remote_write_claim(&line->body, buf_view(&remote->queues),
                        types.len           ? buf_view(&types)
                        : remote->types.len ? buf_view(&remote->types)
                                            : STR_NONE,
-                       want->max, want->wait_ms);
+                       services.len ? buf_view(&services) : STR_NONE, want->max, want->wait_ms);
     pthread_mutex_unlock(&remote->lock);
-    if (types.failed)
+    if (types.failed || services.failed)
         return err_no_memory(err);
     TRY(post(line, want->wait_ms + CLAIM_EXTRA_MS, err));
     body = arena_str(arena, buf_view(&line->response));
@@ -188,9 +191,15 @@ static int remote_heartbeat(struct source *source, const struct held *held, uint
     struct source_remote *remote = remote_of(source);
     LINE_AUTO struct line *line = line_begin(remote, FOR_HEARTBEAT);
 
+    const struct source_holds *holds = source->holds;
+    struct service_hold list[SERVICE_HOLDS_MAX];
+    uint32_t told = holds ? holds->tell(holds->ctx, list, SERVICE_HOLDS_MAX) : 0;
+
     TRY(worker_path(remote, line, ":heartbeat", err));
-    remote_write_heartbeat(&line->body, held, count);
+    remote_write_heartbeat(&line->body, held, count, holds ? list : NULL, told);
     TRY(post(line, HEARTBEAT_MS, err));
+    if (holds)
+        holds->hear(holds->ctx, list, remote_read_holds(buf_view(&line->response), arena, list));
     return remote_read_heartbeat(buf_view(&line->response), held, count, arena, answer, err);
 }
 

@@ -70,12 +70,13 @@ void remote_write_register(struct buf *out, const struct source_worker *worker)
     buf_byte(out, '}');
 }
 
-void remote_write_claim(struct buf *out, struct str queues, struct str types, uint32_t max,
-                        int64_t wait_ms)
+void remote_write_claim(struct buf *out, struct str queues, struct str types,
+                        struct str services, uint32_t max, int64_t wait_ms)
 {
     buf_byte(out, '{');
     put_json(out, "queues", queues);
     put_json(out, "types", types);
+    put_json(out, "services", services);
     put_int(out, "max", max);
     put_int(out, "wait_ms", wait_ms);
     buf_byte(out, '}');
@@ -128,7 +129,23 @@ void remote_write_reports(struct buf *out, const struct report *reports, uint32_
     buf_byte(out, ']');
 }
 
-void remote_write_heartbeat(struct buf *out, const struct held *held, uint32_t count)
+static void put_holds(struct buf *out, const struct service_hold *holds, uint32_t count)
+{
+    json_write_key(out, "holds");
+    buf_byte(out, '[');
+    for (uint32_t i = 0; i < count; i++) {
+        json_comma(out);
+        buf_byte(out, '{');
+        put_text(out, "service", holds[i].service);
+        put_int(out, "wait_ms", holds[i].wait_ms);
+        put_bool(out, "is_down", holds[i].is_down);
+        buf_byte(out, '}');
+    }
+    buf_byte(out, ']');
+}
+
+void remote_write_heartbeat(struct buf *out, const struct held *held, uint32_t count,
+                            const struct service_hold *holds, uint32_t holds_count)
 {
     buf_text(out, "{\"tasks\":[");
     for (uint32_t i = 0; i < count; i++) {
@@ -138,7 +155,10 @@ void remote_write_heartbeat(struct buf *out, const struct held *held, uint32_t c
         put_int(out, "lease_token", held[i].lease_token);
         buf_byte(out, '}');
     }
-    buf_text(out, "]}");
+    buf_byte(out, ']');
+    if (holds)
+        put_holds(out, holds, holds_count);
+    buf_byte(out, '}');
 }
 
 /* ---- reading ---- */
@@ -249,7 +269,7 @@ static void read_checkpoint(struct str checkpoint, struct arena *arena, struct w
 static bool read_work(struct str task, struct arena *arena, struct work *work)
 {
     enum { ID, TYPE, QUEUE, PAYLOAD, DATA, METADATA, CORRELATION_ID, TRACEPARENT, TRACESTATE,
-           CHECKPOINT, TIMEOUT_MS,
+           CHECKPOINT, COMPLETE_TOKEN, IDENTITY, TIMEOUT_MS,
            RETRY_DELAY_MS, ATTEMPT, CRASH_COUNT, LEASE_TOKEN, LEASE_MS, COUNT };
     struct wanted found[COUNT] = {
         [ID] = {.key = STR("id")},
@@ -262,6 +282,8 @@ static bool read_work(struct str task, struct arena *arena, struct work *work)
         [TRACEPARENT] = {.key = STR("traceparent")},
         [TRACESTATE] = {.key = STR("tracestate")},
         [CHECKPOINT] = {.key = STR("checkpoint")},
+        [COMPLETE_TOKEN] = {.key = STR("complete_token")},
+        [IDENTITY] = {.key = STR("identity")},
         [TIMEOUT_MS] = {.key = STR("timeout_ms")},
         [RETRY_DELAY_MS] = {.key = STR("retry_delay_ms")},
         [ATTEMPT] = {.key = STR("attempt")},
@@ -278,6 +300,8 @@ static bool read_work(struct str task, struct arena *arena, struct work *work)
                           .correlation_id = text_of(found[CORRELATION_ID].value, arena),
                           .traceparent = text_of(found[TRACEPARENT].value, arena),
                           .tracestate = text_of(found[TRACESTATE].value, arena),
+                          .complete_token = text_of(found[COMPLETE_TOKEN].value, arena),
+                          .identity = text_of(found[IDENTITY].value, arena),
                           .json = task};
     if (!work->metadata.data)
         work->metadata = STR("{}");
@@ -397,6 +421,29 @@ static int read_ids(struct str object, const char *key, const char *leases,
                 (*indices)[(*indices_count)++] = i;
     }
     return 0;
+}
+
+uint32_t remote_read_holds(struct str body, struct arena *arena,
+                           struct service_hold holds[SERVICE_HOLDS_MAX])
+{
+    struct str object, list = STR_NONE, item;
+    struct json_iter iter;
+    uint32_t count = 0;
+
+    if (read_object(body, &object))
+        list = get_kind(object, "holds", JSON_ARRAY);
+    if (!list.data)
+        return 0;
+    json_begin(list, &iter);
+    while (count < SERVICE_HOLDS_MAX && json_next_element(&iter, &item) &&
+           json_kind(item) == JSON_OBJECT) {
+        struct service_hold *hold = &holds[count];
+
+        *hold = (struct service_hold){.service = get_text(item, "service", arena),
+                                      .is_down = get_kind(item, "is_down", JSON_TRUE).data};
+        count += hold->service.len > 0 && get_int(item, "wait_ms", &hold->wait_ms);
+    }
+    return count;
 }
 
 int remote_read_heartbeat(struct str body, const struct held *held, uint32_t count,

@@ -88,6 +88,8 @@ WHERE namespace = $1 AND name = $2 AND updated_at = $3;
 -- name: info_get
 SELECT value FROM store_info WHERE name = $1;
 
+-- A secret that is there stays: of two nodes that make one at a time, the first counts.
 -- name: info_put
 INSERT INTO store_info (name, value) VALUES ($1, $2)
-ON CONFLICT (name) DO UPDATE SET value = excluded.value;
+ON CONFLICT (name) DO UPDATE SET value = excluded.value
+WHERE store_info.name NOT IN ('callback_secret', 'call_secret');

@@ -125,6 +125,11 @@ SELECT j.* FROM (
             AND ($10 IS NULL OR x.category_id = $10 OR x.category_id IS NULL)
             AND ($5 IS NULL OR x.is_active = ($5 = 1)) AND ($6 IS NULL OR x.id < $6)
             AND (NOT $8 OR x.deleted_at IS NULL)
+            AND ($11 IS NULL OR x.target_service = $11 OR (x.target_service IS NULL
+                AND x.target_method IS NOT NULL AND EXISTS (SELECT 1 FROM job_categories c
+                    WHERE (c.id = x.category_id OR (x.category_id IS NULL
+                        AND c.namespace = x.namespace AND c.name = 'general'))
+                    AND c.configuration ->> 'service' = $11)))
         ORDER BY x.id DESC LIMIT $7) f) z
 LEFT JOIN LATERAL (SELECT @job@ FROM jobs j WHERE j.id = z.id AND z.bytes <= $9 OFFSET 0) j ON true
 ORDER BY z.id DESC;

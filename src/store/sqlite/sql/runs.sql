@@ -108,6 +108,11 @@ SELECT @job@ FROM jobs j WHERE true
     [3: AND j.id = ?3]
     [4: AND j.category_id = ?4]
     [10: AND (j.category_id = ?10 OR j.category_id IS NULL)]
+    [11: AND (j.target_service = ?11 OR (j.target_service IS NULL AND j.target_method IS NOT NULL
+        AND EXISTS (SELECT 1 FROM job_categories c
+            WHERE (c.id = j.category_id OR (j.category_id IS NULL AND c.namespace = j.namespace
+                AND c.name = 'general'))
+            AND json_extract(c.configuration, '$.service') = ?11)))]
     [5: AND j.is_active = ?5]
     [6: AND j.id < ?6]
 ORDER BY j.id DESC LIMIT ?7;

@@ -307,7 +307,6 @@ static const struct refusal {
     {J, "\"max_concurrent\":-1", "max_concurrent"},
     {J, "\"queue\":\"a/b\"", "queue"},
     {J, "\"callback_url\":\"ftp://x\"", "callback_url"},
-    {J, "\"target_method\":\"M\"", "target_method"},
     {J, "\"last_execution\":null", "last_execution"},
     {SCHEDULE, "\"is_active\":true", NULL, "schedule_type"},
     {SCHEDULE, "\"schedule_type\":\"weekly\"", NULL, "schedule_type"},
