@@ -26,26 +26,20 @@ int call_hides_id(struct api_call *call, struct store_reader *reader, const stru
     return 0;
 }
 
-enum sight { SIGHT_NONE, SIGHT_REDACTED, SIGHT_WHOLE };
-
 bool call_sees_content(const struct api_call *call)
 {
     return !call->principal || principal_allows(call->principal, SCOPE_PAYLOADS_READ);
 }
 
-/* What one has made oneself one may read as a whole: its maker wrote the payload and waits for the
- * result. */
 static enum sight sight_of(const struct api_call *call, const struct task *task)
 {
-    const struct principal *principal = call->principal;
-    struct str maker = task->spec.origin.principal;
+    return call->principal ? principal_sight(call->principal, task->spec.origin.principal)
+                           : SIGHT_WHOLE;
+}
 
-    if (call_sees_content(call))
-        return SIGHT_WHOLE;
-    if (principal_allows(principal, SCOPE_TASKS_ENQUEUE) && maker.data && principal->key.data &&
-        str_eq(maker, principal->key))
-        return SIGHT_WHOLE;
-    return principal_allows(principal, SCOPE_TASKS_READ) ? SIGHT_REDACTED : SIGHT_NONE;
+bool call_knows(const struct api_call *call, const struct task *task)
+{
+    return sight_of(call, task) != SIGHT_NONE;
 }
 
 bool call_redacts(const struct api_call *call, const struct task *task)
@@ -56,7 +50,7 @@ bool call_redacts(const struct api_call *call, const struct task *task)
 int call_check_task(struct api_call *call, const struct task *task)
 {
     if (task && !call_hides(call, task->spec.namespace_name) && !call_hides_task(call, task) &&
-        (call->route->needs.kind != RIGHT_OWN || sight_of(call, task) != SIGHT_NONE))
+        (call->route->needs.kind != RIGHT_OWN || call_knows(call, task)))
         return 0;
     return err_set(&call->err, ERR_NOT_FOUND, "there is no task with this id");
 }

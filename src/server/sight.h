@@ -17,6 +17,8 @@ int call_hides_id(struct api_call *call, struct store_reader *reader, const stru
                   struct arena *scratch, bool *hides);
 /* Whether the caller is limited to the rows of one user. */
 bool call_has_user(const struct api_call *call);
+/* Whether it may see the task at all: one with tasks:enqueue alone sees its own. */
+bool call_knows(const struct api_call *call, const struct task *task);
 /* Whether the contents of this task are left out of the answer. */
 bool call_redacts(const struct api_call *call, const struct task *task);
 /* ERR_NOT_FOUND where there is no task (NULL), and in the same words where the caller may not know

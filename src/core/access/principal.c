@@ -115,6 +115,15 @@ bool scope_is_of_rows(enum scope scope)
     return (of_rows & SCOPE_BIT(scope)) != 0;
 }
 
+enum sight principal_sight(const struct principal *principal, struct str maker)
+{
+    if (principal_allows(principal, SCOPE_PAYLOADS_READ) ||
+        (principal_allows(principal, SCOPE_TASKS_ENQUEUE) && maker.data && principal->key.data &&
+         str_eq(maker, principal->key)))
+        return SIGHT_WHOLE;
+    return principal_allows(principal, SCOPE_TASKS_READ) ? SIGHT_REDACTED : SIGHT_NONE;
+}
+
 bool name_list_has(const struct name_list *list, struct str name)
 {
     for (uint32_t i = 0; i < list->count; i++)

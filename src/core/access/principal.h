@@ -85,6 +85,12 @@ int principal_check_user(const struct principal *principal, const char *field, s
  * get, whatever its scopes are. */
 bool scope_is_of_rows(enum scope scope);
 
+/* How much it may see of a task that the principal with the key `maker` has made (absent = one
+ * without a credential). What one has made oneself one may read as a whole: its maker wrote the
+ * payload and waits for the result. */
+enum sight { SIGHT_NONE, SIGHT_REDACTED, SIGHT_WHOLE };
+enum sight principal_sight(const struct principal *principal, struct str maker);
+
 bool name_list_has(const struct name_list *list, struct str name);
 /* Whether every name that `part` covers is covered by `whole`. */
 bool name_list_includes(const struct name_list *whole, const struct name_list *part);
