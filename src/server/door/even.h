@@ -6,7 +6,8 @@
 
 #include "server/server_int.h"
 
-#define EVEN_STEP_US 5000 /* more than a row takes to be read and judged */
+#define EVEN_STEP_US 5000    /* more than a row takes to be read and judged */
+#define EVEN_LONG_US 100000  /* the same of a workflow: many rows, which it looks at for a while */
 
 struct even;
 
