@@ -9,6 +9,7 @@
 
 #define CLOCK_SLACK_US (20 * CLOCK_MS_US) /* libcurl has a clock of its own */
 #define WORDS_BYTES_MAX 300 /* of the service's own reason */
+#define SECRET_WORD_BYTES 8 /* shorter words of a header are names of schemes */
 
 /* ---- errors ---- */
 
@@ -54,6 +55,21 @@ void answer_failed(struct service_call *call, const char *code, bool retryable,
     call->report.details = details(call, code);
 }
 
+/* Whether a secret, or a word of it ("Bearer TOKEN"), stands in a text. */
+static bool holds_word(struct str text, struct str secret)
+{
+    while (secret.len) {
+        const char *space = memchr(secret.data, ' ', secret.len);
+        size_t len = space ? (size_t)(space - secret.data) : secret.len;
+
+        if (len >= SECRET_WORD_BYTES && memmem(text.data, text.len, secret.data, len))
+            return true;
+        len += space != NULL;
+        secret = str_span(secret.data + len, secret.len - len);
+    }
+    return false;
+}
+
 /* A service may send back what it got. */
 static bool holds_secret(const struct service_call *call, struct str text)
 {
@@ -63,7 +79,8 @@ static bool holds_secret(const struct service_call *call, struct str text)
         const struct service_header *header = &rule->headers[i];
 
         if ((header->env.data || header->file.data) && header->value.len &&
-            memmem(text.data, text.len, header->value.data, header->value.len))
+            (memmem(text.data, text.len, header->value.data, header->value.len) ||
+             holds_word(text, header->value)))
             return true;
     }
     return false;
@@ -91,7 +108,7 @@ static struct str reason_of(struct service_call *call)
 static struct str status_message(struct service_call *call, const struct service_verdict *verdict)
 {
     const struct service_rule *rule = call->line->rule;
-    struct str reason = reason_of(call);
+    struct str reason = call->words = reason_of(call);
     bool redirects = strcmp(verdict->code, "redirect_refused") == 0;
 
     return arena_format(&call->arena, "service " STR_FMT " answered with status %ld%s%s" STR_FMT,

@@ -87,6 +87,7 @@ struct service_call {
     int64_t limit_ms; /* what its deadline comes from, for the sentence */
     struct arena arena; /* of the report */
     struct report report;
+    struct str words; /* of the service, at the end of the report's error; absent = none */
     char reason[CURL_ERROR_SIZE];
 };
 
