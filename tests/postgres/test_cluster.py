@@ -93,8 +93,9 @@ class AcrossNodes(CalmTest):
 
     def heard_while(self, cluster, act):
         """Payloads of all notifications in a few seconds, with act() among them."""
+        channel = cluster.sql("SELECT value FROM store_info WHERE name = 'hints'").strip()
         listening = subprocess.Popen(
-            ["psql", "-XqAt", cluster.store, "-c", f'LISTEN "perdura_{cluster.schema}"',
+            ["psql", "-XqAt", cluster.store, "-c", f'LISTEN "{channel}"',
              "-c", "SELECT 'listens'", "-c", "SELECT pg_sleep(2)", "-c", "SELECT 1"],
             stdout=subprocess.PIPE, text=True)
         self.assertIn("listens\n", iter(listening.stdout.readline, ""))  # behind what comes first
