@@ -208,6 +208,13 @@ int principal_check_work(const struct principal *principal, struct str queue, st
                       "category", "category", err);
 }
 
+int principal_check_place(const struct principal *principal, struct str queue,
+                          struct str category, struct err *err)
+{
+    TRY(check_name(&principal->categories, category, "category", "category", err));
+    return check_name(&principal->queues, queue, "queue", "queue", err);
+}
+
 static int check_scopes(const struct principal *maker, const struct principal *made,
                         struct err *err)
 {

@@ -113,6 +113,10 @@ int principal_check_grant(const struct principal *maker, const struct principal 
 int principal_check_work(const struct principal *principal, struct str queue, struct str type,
                          struct str category, struct err *err);
 
+/* The same of a category, which gives jobs and tasks their queue. */
+int principal_check_place(const struct principal *principal, struct str queue,
+                          struct str category, struct err *err);
+
 /* The refusal of a request that needs a scope the principal does not have: ERR_FORBIDDEN with a
  * sentence that names scope and namespace and says how to get it. */
 int principal_refuse(const struct principal *principal, enum scope scope,

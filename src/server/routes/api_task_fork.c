@@ -153,8 +153,8 @@ static int read_original(struct api_call *call, struct store_reader *reader,
         return principal_refuse_ownerless(call->principal, "this task", &call->err);
     if (fork->wish.queue.data && call_redacts(call, task) &&
         !str_eq(fork->wish.queue, queue_name_plain(task->spec.queue)))
-        return err_set_field(&call->err, ERR_FORBIDDEN, "queue", "a fork in another queue shows the "
-                             "payload to the workers of that queue, which needs the scope "
+        return err_set_field(&call->err, ERR_FORBIDDEN, "queue", "a fork in another queue shows "
+                             "the payload to the workers of that queue, which needs the scope "
                              "payloads:read; leave 'queue' out, or ask someone with access:write "
                              "for a token that has it");
     if (task->row.locked)
