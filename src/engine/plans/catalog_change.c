@@ -96,7 +96,7 @@ static void copy_category(struct category *category, struct arena *arena)
     category->configuration = arena_str(arena, category->configuration);
 }
 
-/* A category moves work from queue to queue: who may use only some changes only what leads there. */
+/* A category moves work from queue to queue: who may use some only changes what leads there. */
 static int check_reach(struct batch *batch, const struct request *request,
                        const struct category *category, struct err *err)
 {
