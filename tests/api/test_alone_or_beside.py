@@ -77,8 +77,11 @@ class AloneOrBeside(TokenTest):
 
     def another_server(self):
         self.server.stop()
-        self.server.store += ".other"
+        self.another_store()
         self.server.start()
+
+    def another_store(self):
+        self.server.store += ".other"
 
     def look(self, *users):
         self.ada = self.token("admin", user_id="ada", namespace="*")
