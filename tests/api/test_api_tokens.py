@@ -113,6 +113,16 @@ class Life(TokenTest):
         self.as_token(clerk, 403, "POST", f"/v1/tokens/{admin['id']}:rotate", {})
         self.as_token(admin["token"], 200, "GET", "/v1/tasks")
 
+    def test_f_j1_who_rotates_a_token_of_another_maker_could_read_what_it_made(self):
+        clerk = self.make("access:write", "tasks:enqueue")
+        other = self.make("tasks:enqueue")
+        self.as_token(clerk["token"], 403, "POST", f"/v1/tokens/{other['id']}:rotate", {})
+        own = self.make("tasks:enqueue", by=clerk["token"])
+        self.as_token(clerk["token"], 200, "POST", f"/v1/tokens/{own['id']}:rotate", {})
+        reader = self.token("access:write", "tasks:enqueue", "payloads:read")
+        self.as_token(reader, 200, "POST", f"/v1/tokens/{other['id']}:rotate", {})
+        self.as_token(clerk["token"], 200, "POST", f"/v1/tokens/{clerk['id']}:rotate", {})
+
     def test_v8_a_foreign_namespaces_token_is_like_one_that_is_not_there(self):
         foreign = self.make("tasks:read", namespace="elsewhere")
         clerk = self.token("access:write", "tasks:read", namespace="default")
