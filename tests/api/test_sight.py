@@ -73,6 +73,31 @@ class Results(SightTest):
                       {"queue": "mine"})
 
 
+class TakingOver(SightTest):
+    """A task is resumed, a job is changed: they belong to who did it, who must not see more by that."""
+
+    def test_v8_who_resumes_a_task_of_a_revoked_token_does_not_read_it_by_that(self):
+        shop = self.make("tasks:enqueue")
+        task = self.make_task(shop["token"], payload=CANARY)
+        self.root(204, "DELETE", f"/v1/tokens/{shop['id']}")
+        worker = self.root(201, "POST", "/v1/workers", {"queues": ["default"]})["id"]
+        self.assertEqual(self.root(200, "POST", f"/v1/workers/{worker}:claim", {"max": 1})["tasks"], [])
+        both = self.token("tasks:control", "tasks:enqueue")
+        self.as_token(both, 403, "POST", f"/v1/tasks/{task}:resume", {})
+        self.as_token(both, 404, "GET", f"/v1/tasks/{task}")
+        self.as_token(self.token("tasks:control"), 200, "POST", f"/v1/tasks/{task}:resume", {})
+
+    def test_v8_who_changes_a_job_does_not_read_its_runs_by_that(self):
+        job = self.root(201, "POST", "/v1/jobs", {"name": "j", "task_type": "t", "payload": CANARY})["id"]
+        change = ("PATCH", f"/v1/jobs/{job}", {"description": "mine"})
+        both = self.token("plans:write", "tasks:enqueue")
+        self.as_token(both, 403, *change)
+        self.as_token(self.token("plans:write"), 200, *change)
+        self.as_token(self.token("plans:write", "tasks:enqueue", "payloads:read"), 200, *change)
+        own = self.as_token(both, 201, "POST", "/v1/jobs", {"name": "own", "task_type": "t"})["id"]
+        self.as_token(both, 200, "PATCH", f"/v1/jobs/{own}", {"description": "mine"})
+
+
 class Why(SightTest):
     def why(self, token, task):
         return json.dumps(self.as_token(token, 200, "GET", f"/v1/tasks/{task}/why"))

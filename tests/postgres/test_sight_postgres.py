@@ -21,6 +21,10 @@ class Results(OnPostgres, test_sight.Results):
     pass
 
 
+class TakingOver(OnPostgres, test_sight.TakingOver):
+    pass
+
+
 class Why(OnPostgres, test_sight.Why):
     pass
 

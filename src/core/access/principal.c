@@ -124,6 +124,21 @@ enum sight principal_sight(const struct principal *principal, struct str maker)
     return principal_allows(principal, SCOPE_TASKS_READ) ? SIGHT_REDACTED : SIGHT_NONE;
 }
 
+/* The scopes of a token never change; those of others who ask may be more tomorrow. */
+int principal_check_take(const struct principal *principal, struct str maker, const char *what,
+                         struct err *err)
+{
+    bool is_own = maker.data && principal->key.data && str_eq(maker, principal->key);
+    bool never_reads = !principal->key.data || (principal->kind == PRINCIPAL_TOKEN &&
+                                                !principal_allows(principal, SCOPE_TASKS_ENQUEUE));
+
+    if (is_own || never_reads || principal_allows(principal, SCOPE_PAYLOADS_READ))
+        return 0;
+    return err_set(err, ERR_FORBIDDEN, "%s would belong to your credential from now on, with all it "
+                   "holds: that needs the scope payloads:read; ask someone with access:write for a "
+                   "token that has it", what);
+}
+
 bool name_list_has(const struct name_list *list, struct str name)
 {
     for (uint32_t i = 0; i < list->count; i++)

@@ -91,6 +91,11 @@ bool scope_is_of_rows(enum scope scope);
 enum sight { SIGHT_NONE, SIGHT_REDACTED, SIGHT_WHOLE };
 enum sight principal_sight(const struct principal *principal, struct str maker);
 
+/* ERR_FORBIDDEN where it must not become the maker of what one with the key `maker` has made: it
+ * could read what it may not read now. */
+int principal_check_take(const struct principal *principal, struct str maker, const char *what,
+                         struct err *err);
+
 bool name_list_has(const struct name_list *list, struct str name);
 /* Whether every name that `part` covers is covered by `whole`. */
 bool name_list_includes(const struct name_list *whole, const struct name_list *part);

@@ -275,6 +275,9 @@ static int update_job(struct batch *batch, struct catalog_request *request)
     was_active = job_is_active(batch, job, err);
     if (was_active < 0)
         return was_active;
+    if (request->base.caller && request->base.caller->principal)
+        TRY(principal_check_take(request->base.caller->principal, job->principal, "this job",
+                                 err));
     job_take(job, &request->item.job, request->set);
     if (request->set & JOB_FIELD_PAYLOAD)
         TRY(triggers_check_job(batch, job, err));
