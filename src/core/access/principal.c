@@ -134,9 +134,9 @@ int principal_check_take(const struct principal *principal, struct str maker, co
 
     if (is_own || never_reads || principal_allows(principal, SCOPE_PAYLOADS_READ))
         return 0;
-    return err_set(err, ERR_FORBIDDEN, "%s would belong to your credential from now on, with all it "
-                   "holds: that needs the scope payloads:read; ask someone with access:write for a "
-                   "token that has it", what);
+    return err_set(err, ERR_FORBIDDEN, "%s would belong to your credential from now on, with all "
+                   "it holds: that needs the scope payloads:read; ask someone with access:write "
+                   "for a token that has it", what);
 }
 
 bool name_list_has(const struct name_list *list, struct str name)

@@ -223,11 +223,23 @@ int catalog_check_work(struct batch *batch, const struct request *request,
     return check_job(batch, request, known->job, err);
 }
 
+/* Runs are read by the maker of their job, who is the one that changed it last. */
+static int check_take(const struct catalog_request *request, const struct job *job,
+                      struct err *err)
+{
+    if (request->op != CATALOG_UPDATE || !request->base.caller ||
+        !request->base.caller->principal ||
+        request->set & JOB_FIELD_PAYLOAD) /* what it replaces it does not read */
+        return 0;
+    return principal_check_take(request->base.caller->principal, job->principal, "this job", err);
+}
+
 static int put_job(struct batch *batch, const struct catalog_request *request, struct job *job,
                    struct err *err)
 {
     TRY(find_category(batch, request, job, err));
     TRY(check_job(batch, &request->base, job, err));
+    TRY(check_take(request, job, err));
     job->principal = request_maker(&request->base);
     job->updated_at_us = batch->now_us;
     FAULT_POINT("catalog.put");
@@ -275,9 +287,6 @@ static int update_job(struct batch *batch, struct catalog_request *request)
     was_active = job_is_active(batch, job, err);
     if (was_active < 0)
         return was_active;
-    if (request->base.caller && request->base.caller->principal)
-        TRY(principal_check_take(request->base.caller->principal, job->principal, "this job",
-                                 err));
     job_take(job, &request->item.job, request->set);
     if (request->set & JOB_FIELD_PAYLOAD)
         TRY(triggers_check_job(batch, job, err));
