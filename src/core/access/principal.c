@@ -115,13 +115,13 @@ bool scope_is_of_rows(enum scope scope)
     return (of_rows & SCOPE_BIT(scope)) != 0;
 }
 
-enum sight principal_sight(const struct principal *principal, struct str maker)
+enum visibility principal_visibility(const struct principal *principal, struct str maker)
 {
     if (principal_allows(principal, SCOPE_PAYLOADS_READ) ||
         (principal_allows(principal, SCOPE_TASKS_ENQUEUE) && maker.data && principal->key.data &&
          str_eq(maker, principal->key)))
-        return SIGHT_WHOLE;
-    return principal_allows(principal, SCOPE_TASKS_READ) ? SIGHT_REDACTED : SIGHT_NONE;
+        return VISIBLE_WHOLE;
+    return principal_allows(principal, SCOPE_TASKS_READ) ? VISIBLE_REDACTED : VISIBLE_NOT;
 }
 
 /* The scopes of a token never change; those of others who ask may be more tomorrow. */

@@ -88,8 +88,8 @@ bool scope_is_of_rows(enum scope scope);
 /* How much it may see of a task that the principal with the key `maker` has made (absent = one
  * without a credential). What one has made oneself one may read as a whole: its maker wrote the
  * payload and waits for the result. */
-enum sight { SIGHT_NONE, SIGHT_REDACTED, SIGHT_WHOLE };
-enum sight principal_sight(const struct principal *principal, struct str maker);
+enum visibility { VISIBLE_NOT, VISIBLE_REDACTED, VISIBLE_WHOLE };
+enum visibility principal_visibility(const struct principal *principal, struct str maker);
 
 /* ERR_FORBIDDEN where it must not become the maker of what one with the key `maker` has made: it
  * could read what it may not read now. */

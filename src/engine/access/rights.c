@@ -5,13 +5,13 @@ bool rights_hide(const struct request *request, struct str owner)
     return caller_row(request->caller, owner, false) == ROW_HIDDEN;
 }
 
-enum sight rights_sight(const struct caller *caller, const struct task *task)
+enum visibility rights_visibility(const struct caller *caller, const struct task *task)
 {
     if (!caller || !caller->principal)
-        return SIGHT_WHOLE;
+        return VISIBLE_WHOLE;
     if (principal_row(caller->principal, task->spec.user_id, false) == ROW_HIDDEN)
-        return SIGHT_NONE;
-    return principal_sight(caller->principal, task->spec.origin.principal);
+        return VISIBLE_NOT;
+    return principal_visibility(caller->principal, task->spec.origin.principal);
 }
 
 static bool same_maker(const struct task *a, const struct task *b)
@@ -24,13 +24,15 @@ int rights_depend(const struct task_input *input, const struct task *spawner,
                   const struct task *on, bool *hides, struct err *err)
 {
     const struct principal *maker = input->maker;
-    enum sight sight = maker ? principal_sight(maker, on->spec.origin.principal) : SIGHT_WHOLE;
+    enum visibility seen = VISIBLE_WHOLE;
 
+    if (maker)
+        seen = principal_visibility(maker, on->spec.origin.principal);
     *hides = maker && principal_row(maker, on->spec.user_id, false) == ROW_HIDDEN;
-    if (*hides || sight == SIGHT_WHOLE || !uuid_is_nil(&input->forked_from) ||
+    if (*hides || seen == VISIBLE_WHOLE || !uuid_is_nil(&input->forked_from) ||
         (spawner && same_maker(spawner, on)))
         return 0;
-    *hides = sight == SIGHT_NONE;
+    *hides = seen == VISIBLE_NOT;
     if (*hides)
         return 0;
     return err_set_field(err, ERR_FORBIDDEN, "depends_on", "a task gets the results of those it "

@@ -12,7 +12,7 @@ int rights_change(const struct request *request, struct str owner, const char *w
                   struct err *err);
 
 /* How much of this task who asks may see. */
-enum sight rights_sight(const struct caller *caller, const struct task *task);
+enum visibility rights_visibility(const struct caller *caller, const struct task *task);
 /* Whether a task may depend on this one: its handler gets the result. Without payloads:read only
  * what one has made oneself may be named; a task that another one spawns may also name what the
  * maker of its parent has made. ERR_FORBIDDEN where the task may be known of, else *hides. */

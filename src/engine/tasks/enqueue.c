@@ -157,7 +157,7 @@ static int check_places(struct plan *plan)
                              plan->arena, plan->err));
         if (i > 0 && str_eq(plan->inputs[i].spec.queue, plan->inputs[i - 1].spec.queue))
             continue;
-        if (!lives_here(plan->batch->engine, plan->inputs[i].spec.queue))
+        if (!queue_lives_here(plan->batch->engine, plan->inputs[i].spec.queue))
             return err_set_field(plan->err, ERR_INVALID, "queue", "the queue '" STR_FMT "' lives "
                                  "in another store; one step cannot be taken in two of them",
                                  STR_ARG(queue_name_plain(plan->inputs[i].spec.queue)));
@@ -316,6 +316,12 @@ static int find_owner(struct plan *plan, struct unique *unique, uint32_t before,
                                                          "run verify");
 }
 
+/* Or payloads of others could be tried out. */
+static bool tells_payload(const struct principal *maker, const struct task *owner)
+{
+    return !maker || principal_visibility(maker, owner->spec.origin.principal) == VISIBLE_WHOLE;
+}
+
 static int reserve(struct plan *plan, uint32_t at)
 {
     struct batch *batch = plan->batch;
@@ -342,9 +348,7 @@ static int reserve(struct plan *plan, uint32_t at)
         return err_set_field(plan->err, ERR_CONFLICT, by_key ? "idempotency_key" : "hash_input",
                              "there is already a task with this %s; choose another one",
                              by_key ? "idempotency_key" : "input");
-    plan->differs[at] = (!plan->inputs[at].maker || /* or payloads could be tried out */
-                         principal_sight(plan->inputs[at].maker, owner->spec.origin.principal) ==
-                             SIGHT_WHOLE) &&
+    plan->differs[at] = tells_payload(plan->inputs[at].maker, owner) &&
                         !same_payload(owner->spec.payload, task->spec.payload);
     plan->tasks[at] = owner;
     return 0;

@@ -25,7 +25,7 @@ static int note_task(struct batch *batch, const struct caller *asker, const stru
         return 0;
     if (asker) {
         TRY(batch_task(batch, &output->id, &task, err));
-        if (!task || rights_sight(asker, task) == SIGHT_NONE)
+        if (!task || rights_visibility(asker, task) == VISIBLE_NOT)
             return 0; /* counted, and not named */
     }
     facts->waits_for[facts->waits_for_count++] = (struct why_task){

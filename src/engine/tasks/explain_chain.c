@@ -64,7 +64,7 @@ static int tell_root(struct why_facts *last, const struct caller *asker, struct 
     struct task *task = TRY_MEMORY(arena_copy(arena, last->task, sizeof *task));
     struct why why;
 
-    if (rights_sight(asker, task) != SIGHT_WHOLE)
+    if (rights_visibility(asker, task) != VISIBLE_WHOLE)
         task->fault = (struct task_fault){0};
     last->task = task;
     TRY(why_decide(last, arena, &why, err));
@@ -91,7 +91,7 @@ int explain_chain(struct batch *batch, const struct caller *asker, struct arena 
             return 0;
         }
         TRY(batch_task(batch, &id, &task, err));
-        if (!task || rights_sight(asker, task) == SIGHT_NONE) /* removed, or as if it were */
+        if (!task || rights_visibility(asker, task) == VISIBLE_NOT) /* removed, or as if it were */
             return 0;
         TRY(explain_task(batch, task, asker, arena, &hop, err));
         facts->chain[facts->chain_count++] =

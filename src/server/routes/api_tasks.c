@@ -2,7 +2,7 @@
  * where it lies, the answer is written straight into the buffer that is sent. Loop thread, but for
  * the read_ functions. */
 #include "server/routes/api_tasks.h"
-#include "server/sight.h"
+#include "server/visibility.h"
 
 #include "base/clock.h"
 #include "base/hash.h"
@@ -53,7 +53,7 @@ static int reply_array(struct api_call *call)
                                                  call_redacts(call, request->tasks[i])};
 
         json_comma(out);
-        if (request->duplicate[i] && !call_knows(call, request->tasks[i]))
+        if (request->duplicate[i] && !call_sees(call, request->tasks[i]))
             write_taken(out, request->tasks[i]);
         else if (out->len < ARRAY_BYTES_WHOLE)
             render_task(out, request->tasks[i], &extra);
@@ -93,7 +93,7 @@ static int enqueued(struct api_call *call)
         return reply_array(call);
     if (!enqueue->request.duplicate[0])
         return reply_new(call);
-    if (!call_knows(call, enqueue->request.tasks[0])) {
+    if (!call_sees(call, enqueue->request.tasks[0])) {
         write_taken(&call->out, enqueue->request.tasks[0]);
         return call_reply(call, 200);
     }

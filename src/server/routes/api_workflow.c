@@ -3,7 +3,7 @@
  * spawned or were spawned by. Tasks are shown in short; clients ask for their payloads one by one.
  * It only reads. Loop thread, but for read_graph (a reader's). */
 #include "server/routes/api_tasks.h"
-#include "server/sight.h"
+#include "server/visibility.h"
 
 #include "base/clock.h"
 #include "base/json.h"
@@ -12,7 +12,7 @@
 
 #define NODES_MAX 1000
 #define CHILDREN_CHUNK 100
-#define LOOK_US INT64_C(70000) /* less than EVEN_LONG_US */
+#define LOOK_US INT64_C(70000) /* less than REFUSAL_LONG_US */
 #define EDGES_MAX 50000 /* looked at, from both ends: about a second, and more cannot be drawn */
 
 struct graph {

@@ -1,6 +1,6 @@
 /* Which tasks a caller may see, and how much of them: the one place that decides it. Any thread
  * that works on the call. */
-#include "server/sight.h"
+#include "server/visibility.h"
 
 bool call_has_user(const struct api_call *call)
 {
@@ -31,31 +31,32 @@ bool call_sees_content(const struct api_call *call)
     return !call->principal || principal_allows(call->principal, SCOPE_PAYLOADS_READ);
 }
 
-static enum sight sight_of(const struct api_call *call, const struct task *task)
+static enum visibility visibility_of(const struct api_call *call, const struct task *task)
 {
-    return call->principal ? principal_sight(call->principal, task->spec.origin.principal)
-                           : SIGHT_WHOLE;
+    return call->principal ? principal_visibility(call->principal, task->spec.origin.principal)
+                           : VISIBLE_WHOLE;
 }
 
-bool call_knows(const struct api_call *call, const struct task *task)
+bool call_sees(const struct api_call *call, const struct task *task)
 {
-    return sight_of(call, task) != SIGHT_NONE;
+    return visibility_of(call, task) != VISIBLE_NOT;
 }
 
 bool call_redacts(const struct api_call *call, const struct task *task)
 {
-    return sight_of(call, task) != SIGHT_WHOLE;
+    return visibility_of(call, task) != VISIBLE_WHOLE;
 }
 
 int call_check_task(struct api_call *call, const struct task *task)
 {
     if (task && !call_hides(call, task->spec.namespace_name) && !call_hides_task(call, task) &&
-        (call->route->needs.kind != RIGHT_OWN || call_knows(call, task)))
+        (call->route->needs.kind != RIGHT_OWN || call_sees(call, task)))
         return 0;
     return err_set(&call->err, ERR_NOT_FOUND, "there is no task with this id");
 }
 
-static int read_sight(struct api_call *call, struct store_reader *reader, struct arena *scratch)
+static int read_visibility(struct api_call *call, struct store_reader *reader,
+                           struct arena *scratch)
 {
     struct task *task = NULL;
 
@@ -68,7 +69,7 @@ int call_look_first(struct api_call *call, call_step *then)
     if (!call->principal ||
         (principal_allows(call->principal, SCOPE_TASKS_READ) && !call_has_user(call)))
         return then(call);
-    return call_look(call, read_sight, then);
+    return call_look(call, read_visibility, then);
 }
 
 int call_check_names(struct api_call *call, const struct name_list *own, const char *field,
