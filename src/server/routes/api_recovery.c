@@ -155,6 +155,7 @@ int api_recovery_list(struct api_call *call)
     TRY(call_parameter_uuid(call, "task_id", &filter->task_id));
     TRY(call_list_limit(call, &filter->limit));
     TRY(call_cursor_bytes(call, CURSOR_ENTRY, filter->before_id.bytes, 16, &given));
+    call_reads_long(call, call_has_user(call));
     return call_read(call, read_entries);
 }
 
