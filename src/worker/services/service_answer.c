@@ -262,6 +262,7 @@ void answer_judge(struct service_call *call, CURLcode code, struct service_verdi
     bool cut = code == CURLE_WRITE_ERROR && status >= 300;
     bool late = clock_boot_us() + CLOCK_SLACK_US >= call->deadline_us;
 
+    call->words = STR_NONE; /* a lookup may have left some */
     if (call->too_large)
         answer_too_large(call, verdict);
     else if (code == CURLE_OPERATION_TIMEDOUT && late)
