@@ -81,6 +81,7 @@ static int list_by(struct api_call *call, call_reading *read)
 
     catalog_page_init(&ours->page, ours->kind);
     TRY(parse_page(call, &ours->page));
+    call_reads_long(call, call_has_user(call)); /* it passes over the rows of others */
     return call_read(call, read);
 }
 

@@ -26,26 +26,20 @@ int call_hides_id(struct api_call *call, struct store_reader *reader, const stru
     return 0;
 }
 
-enum visibility { VISIBLE_NOT, VISIBLE_REDACTED, VISIBLE_WHOLE };
-
 bool call_sees_content(const struct api_call *call)
 {
     return !call->principal || principal_allows(call->principal, SCOPE_PAYLOADS_READ);
 }
 
-/* What one has made oneself one may read as a whole: its maker wrote the payload and waits for the
- * result. */
 static enum visibility visibility_of(const struct api_call *call, const struct task *task)
 {
-    const struct principal *principal = call->principal;
-    struct str maker = task->spec.origin.principal;
+    return call->principal ? principal_visibility(call->principal, task->spec.origin.principal)
+                           : VISIBLE_WHOLE;
+}
 
-    if (call_sees_content(call))
-        return VISIBLE_WHOLE;
-    if (principal_allows(principal, SCOPE_TASKS_ENQUEUE) && maker.data && principal->key.data &&
-        str_eq(maker, principal->key))
-        return VISIBLE_WHOLE;
-    return principal_allows(principal, SCOPE_TASKS_READ) ? VISIBLE_REDACTED : VISIBLE_NOT;
+bool call_sees(const struct api_call *call, const struct task *task)
+{
+    return visibility_of(call, task) != VISIBLE_NOT;
 }
 
 bool call_redacts(const struct api_call *call, const struct task *task)
@@ -56,7 +50,7 @@ bool call_redacts(const struct api_call *call, const struct task *task)
 int call_check_task(struct api_call *call, const struct task *task)
 {
     if (task && !call_hides(call, task->spec.namespace_name) && !call_hides_task(call, task) &&
-        (call->route->needs.kind != RIGHT_OWN || visibility_of(call, task) != VISIBLE_NOT))
+        (call->route->needs.kind != RIGHT_OWN || call_sees(call, task)))
         return 0;
     return err_set(&call->err, ERR_NOT_FOUND, "there is no task with this id");
 }

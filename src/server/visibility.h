@@ -16,6 +16,8 @@ int call_hides_id(struct api_call *call, struct store_reader *reader, const stru
                   struct arena *scratch, bool *hides);
 /* Is the caller limited to the rows of one user? */
 bool call_has_user(const struct api_call *call);
+/* May the caller see the task at all? With tasks:enqueue alone it sees its own. */
+bool call_sees(const struct api_call *call, const struct task *task);
 /* Must the answer leave out the contents of this task? */
 bool call_redacts(const struct api_call *call, const struct task *task);
 /* ERR_NOT_FOUND if there is no task (NULL), and with the same sentence if the caller may not see

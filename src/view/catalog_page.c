@@ -243,29 +243,47 @@ static bool is_shown(const struct catalog_page *page, const void *item)
                    &page->filter.job_id);
 }
 
-/* At most *left of the chunk; *before_id is where the next one continues. */
+static bool shows_all(const struct catalog_source *source)
+{
+    return !source->principal || !source->principal->user_id.data;
+}
+
+/* Where a page is, and whether there is another one. */
+struct place {
+    uint32_t left;
+    struct uuid looked; /* at last */
+    struct uuid shown;  /* last: the cursor, which must not name what is not shown */
+    bool next;          /* there is one behind a full page */
+};
+
+/* At most place->left of the chunk. */
 static int write_chunk(const struct catalog_page *page, const struct catalog_source *source,
-                       const struct chunk *chunk, uint32_t *left, struct uuid *before_id,
-                       struct buf *out, struct err *err)
+                       const struct chunk *chunk, struct place *place, struct buf *out,
+                       struct err *err)
 {
     const char *at = chunk->items;
-    bool all = !source->principal || !source->principal->user_id.data;
+    uint32_t *left = &place->left;
 
-    if (page->kind == CATALOG_JOB && chunk->count && all) {
+    if (page->kind == CATALOG_JOB && chunk->count && shows_all(source)) {
         uint32_t count = chunk->count < *left ? chunk->count : *left;
 
         json_comma(out);
         *left -= count;
-        *before_id = ((const struct job *)chunk->items)[count - 1].id;
+        place->shown = place->looked = ((const struct job *)chunk->items)[count - 1].id;
+        place->next = count < chunk->count;
         return catalog_write_jobs(source, chunk->items, count, out, err);
     }
-    for (uint32_t i = 0; i < chunk->count && *left > 0; i++, at += chunk->item_bytes) {
+    for (uint32_t i = 0; i < chunk->count; i++, at += chunk->item_bytes) {
         bool shows;
 
-        memcpy(before_id, at, sizeof *before_id);
+        memcpy(&place->looked, at, sizeof place->looked);
         TRY(catalog_shows(source, page->kind, at, &shows, err));
         if (!shows || !is_shown(page, at))
             continue;
+        place->next = *left == 0;
+        if (place->next)
+            break;
+        place->shown = place->looked;
         json_comma(out);
         TRY(catalog_write(source, page->kind, at, out, err));
         --*left;
@@ -305,11 +323,20 @@ static void write_end(const struct catalog_page *page, const struct uuid *before
         buf_text(out, "],\"next_cursor\":null}");
 }
 
+/* For a principal of one user a page ends where its rows do: whether there is a next one must not
+ * tell of others'. */
+static bool continues(const struct place *place, const struct catalog_source *source,
+                    const struct buf *out)
+{
+    return !place->next && (place->left > 0 || !shows_all(source)) &&
+           out->len < PAGE_BYTES_ENOUGH && !out->failed;
+}
+
 int catalog_page_write(const struct catalog_page *page, const struct catalog_source *source,
                        struct buf *out, struct err *err)
 {
     struct catalog_filter filter = page->filter;
-    uint32_t left = filter.limit;
+    struct place place = {.left = filter.limit, .looked = filter.before_id};
     uint32_t limit = CHUNK_FIRST;
     bool more;
     int rc;
@@ -317,19 +344,22 @@ int catalog_page_write(const struct catalog_page *page, const struct catalog_sou
     filter.namespace_name = catalog_source_namespace(source);
     rc = find_category(page, source, &filter, &more, err);
     buf_text(out, "{\"items\":[");
-    while (rc == 0 && more && left > 0 && out->len < PAGE_BYTES_ENOUGH && !out->failed) {
+    while (rc == 0 && more && continues(&place, source, out)) {
         struct chunk chunk = {0};
 
-        filter.limit = left <= limit ? left + 1 : limit; /* one more: is there a next page? */
+        filter.limit = limit;
+        if (place.left <= limit && shows_all(source))
+            filter.limit = place.left + 1; /* one more: is there a next page? */
         rc = read_fitting(source, page->kind, &filter, &chunk, err);
         more = chunk.count == filter.limit;
         if (rc == 0)
-            rc = write_chunk(page, source, &chunk, &left, &filter.before_id, out, err);
+            rc = write_chunk(page, source, &chunk, &place, out, err);
+        filter.before_id = place.looked;
         limit = limit * 4 > CHUNK_MAX ? CHUNK_MAX : limit * 4;
         if (source->arena->used_bytes > (1u << 20))
             limit = CHUNK_FIRST;
         arena_reset(source->arena);
     }
-    write_end(page, &filter.before_id, more, out);
+    write_end(page, place.left ? &place.looked : &place.shown, more || place.next, out);
     return rc;
 }

@@ -115,6 +115,15 @@ static int jobs_page(struct reading *reading, struct catalog_filter *filter, uin
     return 0;
 }
 
+/* Whether what belongs to this job is counted. A principal of one user does not learn what others
+ * plan, not even how much. */
+static bool counts(const struct reading *reading, bool found)
+{
+    const struct principal *principal = reading->source->principal;
+
+    return found || !principal || !principal->user_id.data;
+}
+
 /* As much of the job as a forecast looks at; false when it is not there or not active. */
 static bool find_job(const struct reading *reading, const struct uuid *id, struct job *job)
 {
@@ -141,8 +150,9 @@ static int schedules_page(struct reading *reading, struct catalog_filter *filter
     for (uint32_t i = 0; i < *count; i++) {
         bool found = find_job(reading, &schedules[i].job_id, &job);
 
-        TRY(forecast_add_schedule(reading->forecast, &schedules[i], found ? &job : NULL,
-                                  reading->err));
+        if (counts(reading, found))
+            TRY(forecast_add_schedule(reading->forecast, &schedules[i], found ? &job : NULL,
+                                      reading->err));
         filter->before_id = schedules[i].id;
     }
     return 0;
@@ -159,8 +169,9 @@ static int recurring_page(struct reading *reading, struct catalog_filter *filter
     for (uint32_t i = 0; i < *count; i++) {
         bool found = find_job(reading, &recurring[i].template_job_id, &job);
 
-        TRY(forecast_add_recurring(reading->forecast, &recurring[i], found ? &job : NULL,
-                                   reading->err));
+        if (counts(reading, found))
+            TRY(forecast_add_recurring(reading->forecast, &recurring[i], found ? &job : NULL,
+                                       reading->err));
         filter->before_id = recurring[i].id;
     }
     return 0;

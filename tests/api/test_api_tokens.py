@@ -113,6 +113,16 @@ class Life(TokenTest):
         self.as_token(clerk, 403, "POST", f"/v1/tokens/{admin['id']}:rotate", {})
         self.as_token(admin["token"], 200, "GET", "/v1/tasks")
 
+    def test_f_j1_who_rotates_a_token_of_another_maker_could_read_what_it_made(self):
+        clerk = self.make("access:write", "tasks:enqueue")
+        other = self.make("tasks:enqueue")
+        self.as_token(clerk["token"], 403, "POST", f"/v1/tokens/{other['id']}:rotate", {})
+        own = self.make("tasks:enqueue", by=clerk["token"])
+        self.as_token(clerk["token"], 200, "POST", f"/v1/tokens/{own['id']}:rotate", {})
+        reader = self.token("access:write", "tasks:enqueue", "payloads:read")
+        self.as_token(reader, 200, "POST", f"/v1/tokens/{other['id']}:rotate", {})
+        self.as_token(clerk["token"], 200, "POST", f"/v1/tokens/{clerk['id']}:rotate", {})
+
     def test_v8_a_foreign_namespaces_token_is_like_one_that_is_not_there(self):
         foreign = self.make("tasks:read", namespace="elsewhere")
         clerk = self.token("access:write", "tasks:read", namespace="default")
@@ -187,6 +197,25 @@ class Narrowed(TokenTest):
         before = len(self.root(200, "GET", "/v1/tasks")["items"])
         self.as_token(token, 403, "POST", "/v1/tasks", [good, good | {"queue": "other"}])
         self.assertEqual(len(self.root(200, "GET", "/v1/tasks")["items"]), before)
+
+    def test_f_j1_a_category_leads_only_where_its_editor_may_put_work(self):
+        """A category gives jobs and tasks their queue: to change it is to move the work of others."""
+        narrow = self.token("plans:write", "work", queues=["mine"])
+        theirs = self.root(201, "POST", "/v1/categories", {"name": "theirs", "configuration": {"queue": "secret"}})
+        for method, path, body in (
+                ("PATCH", "/v1/categories/general", {"configuration": {"queue": "mine"}}),
+                ("PATCH", f"/v1/categories/{theirs['id']}", {"configuration": {"queue": "mine"}}),
+                ("DELETE", f"/v1/categories/{theirs['id']}", None),
+                ("POST", "/v1/categories", {"name": "new"}),
+                ("POST", "/v1/categories", {"name": "new", "configuration": {"queue": "secret"}})):
+            self.assertEqual(self.as_token(narrow, 403, method, path, body)["error"]["field"], "queue", path)
+        own = self.as_token(narrow, 201, "POST", "/v1/categories", {"name": "own", "configuration": {"queue": "mine"}})
+        self.as_token(narrow, 403, "PATCH", f"/v1/categories/{own['id']}", {"configuration": {}})
+        self.as_token(narrow, 200, "PATCH", f"/v1/categories/{own['id']}", {"description": "mine"})
+        named = self.token("plans:write", categories=["own"])
+        self.as_token(named, 403, "PATCH", f"/v1/categories/{theirs['id']}", {"description": "mine"})
+        self.as_token(named, 403, "PATCH", f"/v1/categories/{own['id']}", {"name": "other"})
+        self.as_token(named, 200, "PATCH", f"/v1/categories/{own['id']}", {"description": "ours"})
 
     def test_f_j1_a_worker_serves_what_its_token_is_limited_to(self):
         token = self.token("work", queues=["media", "mail*"], types=["video:*"])

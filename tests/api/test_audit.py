@@ -91,6 +91,7 @@ class Changes(AuditTest):
         changes = [entry["change"] for entry in self.trail()]
         self.assertEqual(changes[0], {"before": {"status": "completed"}, "after": {"status": "pending"}})
         self.assertEqual(changes[1], {"before": {"priority": 0}, "after": {"priority": 7}})
+        self.assertEqual(changes[4], {"before": {"note": None}, "after": {"note": "look at this"}})
         self.assertEqual(changes[6], {"before": {"status": "cancelled"}})
         self.enqueue("t", user_id="u1")
         self.complete("worker-1", self.claim()[0])

@@ -75,11 +75,19 @@ class CallTest(ServiceTest):
         self.assertEqual(call.headers["content-type"], "application/json")
 
     def test_a_job_with_a_target_needs_no_handler(self):
-        task = self.run_job("PUT /orders/{payload/id}", payload={"id": "a/../b c"})
+        task = self.run_job("PUT /orders/{payload/id}", payload={"id": "a/..b c"})
         self.assertEqual(task["type"], "service:s/PUT /orders/{payload/id}")
         self.assertEqual(self.ended(task["id"])["status"], "completed")
         call = self.target.seen()[-1]
-        self.assertEqual((call.method, call.path), ("PUT", "/orders/a%2F..%2Fb%20c"))
+        self.assertEqual((call.method, call.path), ("PUT", "/orders/a%2F..b%20c"))
+
+    def test_f_g9_no_task_leads_out_of_the_address_of_a_service(self):
+        payload = {"a": "x/../../admin", "b": "..\\admin"}
+        for method in ("..", "/../admin", "/%2e%2e/admin", "/x/..;v=1/admin", "x/../../admin", "PUT /{payload/a}",
+                       "PUT /{payload/b}"):
+            task = self.expect(201, "POST", "/v1/tasks", {"type": f"service:s/{method}", "payload": payload})["id"]
+            self.assertEqual(self.ended(task)["error_details"]["code"], "invalid_request", method)
+        self.assertEqual(self.target.calls, [])
 
     def test_a_payload_that_does_not_fit_the_method_fails_before_any_call(self):
         for payload in ({}, {"id": ".."}, {"id": {"a": 1}}, {"id": None}):
@@ -377,6 +385,10 @@ class SecretTest(ServiceTest):
     environment = {"TARGET_KEY": "Bearer sesame-of-the-test"}
 
     def answer(self, call):
+        if call.path == "/Token":  # without the word in front of it
+            return reply(500, {"message": "wrong: " + call.headers["authorization"].removeprefix("Bearer ")})
+        if call.path == "/Card":
+            return reply(500, {"message": "the card 4111 is wrong"})
         said = call.headers["authorization"] + call.headers["x-key"]
         return reply(500, {"message": f"you sent {said}"})
 
@@ -394,6 +406,12 @@ class SecretTest(ServiceTest):
                                                                              "/v1/workers"))):
             self.assertNotIn("sesame", text)
             self.assertNotIn("open-up", text)
+        self.assertNotIn("sesame", str(self.outcome("Token")))
+
+    def test_f_j1_everyone_sees_that_a_service_failed_and_only_who_sees_the_task_what_it_said(self):
+        self.assertIn("the card 4111 is wrong", self.outcome("Card")["error"])
+        shown = self.expect(200, "GET", "/v1/services/s")["last_error"]
+        self.assertEqual(shown, "service s answered with status 500")
 
 
 class StopTest(ServiceTest):

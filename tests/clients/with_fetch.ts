@@ -12,7 +12,7 @@ async function enqueue(n: number): Promise<Task> {
         body: { type: 'client', queue: 'clients', payload: { n }, priority: 'high', tags: ['fetch'], max_retries: 0 },
     });
     assert.equal(response.status, 201);
-    assert(data && !('items' in data));
+    assert(data && !('items' in data) && 'status' in data); // neither of an array nor of a key that is taken
     return data;
 }
 

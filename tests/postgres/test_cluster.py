@@ -93,13 +93,26 @@ class AcrossNodes(CalmTest):
 
     def heard_while(self, cluster, act):
         """Payloads of all notifications in a few seconds, with act() among them."""
+        channel = cluster.sql("SELECT value FROM store_info WHERE name = 'hints'")[0][0]
         listening = subprocess.Popen(
-            ["psql", "-XqAt", cluster.store, "-c", f'LISTEN "perdura_{cluster.schema}"',
+            ["psql", "-XqAt", cluster.store, "-c", f'LISTEN "{channel}"',
              "-c", "SELECT 'listens'", "-c", "SELECT pg_sleep(2)", "-c", "SELECT 1"],
             stdout=subprocess.PIPE, text=True)
         self.assertIn("listens\n", iter(listening.stdout.readline, ""))  # behind what comes first
         act()
         return re.findall(r'with payload "([^"]*)"', listening.communicate()[0])
+
+    def test_d12_hints_are_heard_only_by_who_may_read_the_store(self):
+        """Every role of a database may LISTEN; the name of the channel is not to be guessed."""
+        cluster = self.cluster(2)
+        names = [row[0] for row in cluster.sql("SELECT value FROM store_info WHERE name = 'hints'")]
+        self.assertEqual(len(names), 1)
+        self.assertRegex(names[0], r"^perdura_[0-9a-f]{32}$")
+        self.assertNotEqual(names[0], f"perdura_{cluster.schema}")
+        other = self.cluster(1).sql("SELECT value FROM store_info WHERE name = 'hints'")[0][0]
+        self.assertNotEqual(names[0], other)
+        self.assertTrue(any("busy" in text for text in self.heard_while(
+            cluster, lambda: cluster.nodes[0].enqueue(queue="busy"))))
 
     def test_e2_a_node_alone_tells_nobody_and_whoever_joins_it_is_told_at_once(self):
         cluster = self.cluster(2)

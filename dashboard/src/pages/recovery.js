@@ -34,7 +34,7 @@ function Candidates() {
         await attempt(async () => {
             const answer = await post('/v1/recovery/validate', { task_id: task.task_id });
             if (!answer.valid)
-                throw new Error(t('recovery.invalid', { name: nameOf(task), why: answer.reason }));
+                throw new Error(t('recovery.invalid', { name: nameOf(task), why: answer.reason ?? 'payloads:read' }));
         }, t('recovery.valid', { name: nameOf(task) }));
     }
     if (!list.data)

@@ -82,7 +82,7 @@ export function Why({ task, found }) {
         ${detail.root && !unsatisfied && html`<p>${t('why.root')} ${isNamed || html`<a
             href=${link('tasks', detail.root.id)}>${detail.root.id}</a>`} ${sentence(detail.root)}</p>`}
         ${detail.jobs?.length > 0 && html`<ul>${detail.jobs.map((one) => html`<li key=${one.id}><a
-            href=${link('tasks', null, { job_id: one.id })}>${one.name}</a> ${t(`waitsFor.${
+            href=${link('tasks', null, { job_id: one.id })}>${one.name ?? one.id}</a> ${t(`waitsFor.${
         one.dependency_type}`)}</li>`)}</ul>`}
         ${detail.also?.length > 0 && html`<p class="faint">${t('task.also')} ${detail.also.map(shortly)
         .join('; ')}</p>`}<${Help} why=${{ ...why.data, detail }} reload=${why.reload}/></section>`;

@@ -88,7 +88,10 @@ static int run_validate(struct call *call)
     } else {
         buf_str(&line, call->args[0]);
         buf_text(&line, is_valid ? " can be recovered" : " cannot be recovered: ");
-        terminal_clean(&line, reason);
+        if (is_valid || reason.len)
+            terminal_clean(&line, reason);
+        else
+            buf_text(&line, "its validator says why only to those with payloads:read");
         terminal_line(&call->out, COLOUR_NONE, buf_view(&line));
     }
     if (is_valid)

@@ -159,14 +159,22 @@ static struct str join_texts(struct str array, struct arena *arena)
     return joined;
 }
 
+static struct str find_claim(const struct jwt *jwt, struct str name, struct arena *arena)
+{
+    if (name.len && name.data[0] == '/')
+        return json_pointer(jwt->claims, name, arena);
+    return name.len ? json_get(jwt->claims, name) : STR_NONE;
+}
+
+bool jwt_claim_given(const struct jwt *jwt, struct str name, struct arena *arena)
+{
+    return find_claim(jwt, name, arena).data != NULL;
+}
+
 struct str jwt_claim_text(const struct jwt *jwt, struct str name, struct arena *arena)
 {
-    struct str value = STR_NONE;
+    struct str value = find_claim(jwt, name, arena);
 
-    if (name.len && name.data[0] == '/')
-        value = json_pointer(jwt->claims, name, arena);
-    else if (name.len)
-        value = json_get(jwt->claims, name);
     if (!value.data)
         return STR_NONE;
     if (json_kind(value) == JSON_STRING)

@@ -52,6 +52,9 @@ struct jwt_rules {
 int jwt_check(const struct jwt *jwt, const struct jwt_rules *rules, int64_t now_us,
               struct arena *arena, int64_t *expires_us, struct err *err);
 
+/* Whether there is such a claim, of whatever kind. */
+bool jwt_claim_given(const struct jwt *jwt, struct str name, struct arena *arena);
+
 /* The claim with this name, or below this JSON pointer when it begins with '/': a text, or the
  * texts of an array with a space between. Absent when there is none of the kind. */
 struct str jwt_claim_text(const struct jwt *jwt, struct str name, struct arena *arena);

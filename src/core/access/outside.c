@@ -94,8 +94,10 @@ int outside_jwt(const struct jwt_settings *settings, const struct jwt *jwt, int6
     made.name = jwt_claim_text(jwt, settings->user_claim, arena);
     if (!is_name(made.name))
         return refuse_claim(settings->user_claim, "is not a name of 1 to 200 bytes", err);
-    made.namespace_name = namespace_name.data ? namespace_name : STR(TASK_DEFAULT_NAMESPACE);
-    if (!is_namespace(made.namespace_name))
+    made.namespace_name = namespace_name;
+    if (!jwt_claim_given(jwt, settings->namespace_claim, arena))
+        made.namespace_name = STR(TASK_DEFAULT_NAMESPACE); /* and not where it is no text */
+    if (!made.namespace_name.data || !is_namespace(made.namespace_name))
         return refuse_claim(settings->namespace_claim, "is not the name of a namespace", err);
     if (settings->user_id_claim.data) { /* without it the rows of all users would be open */
         made.user_id = jwt_claim_text(jwt, settings->user_id_claim, arena);

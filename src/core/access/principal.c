@@ -115,6 +115,30 @@ bool scope_is_of_rows(enum scope scope)
     return (of_rows & SCOPE_BIT(scope)) != 0;
 }
 
+enum visibility principal_visibility(const struct principal *principal, struct str maker)
+{
+    if (principal_allows(principal, SCOPE_PAYLOADS_READ) ||
+        (principal_allows(principal, SCOPE_TASKS_ENQUEUE) && maker.data && principal->key.data &&
+         str_eq(maker, principal->key)))
+        return VISIBLE_WHOLE;
+    return principal_allows(principal, SCOPE_TASKS_READ) ? VISIBLE_REDACTED : VISIBLE_NOT;
+}
+
+/* The scopes of a token never change; those of others who ask may be more tomorrow. */
+int principal_check_take(const struct principal *principal, struct str maker, const char *what,
+                         struct err *err)
+{
+    bool is_own = maker.data && principal->key.data && str_eq(maker, principal->key);
+    bool never_reads = !principal->key.data || (principal->kind == PRINCIPAL_TOKEN &&
+                                                !principal_allows(principal, SCOPE_TASKS_ENQUEUE));
+
+    if (is_own || never_reads || principal_allows(principal, SCOPE_PAYLOADS_READ))
+        return 0;
+    return err_set(err, ERR_FORBIDDEN, "%s would belong to your credential from now on, with all "
+                   "it holds: that needs the scope payloads:read; ask someone with access:write "
+                   "for a token that has it", what);
+}
+
 bool name_list_has(const struct name_list *list, struct str name)
 {
     for (uint32_t i = 0; i < list->count; i++)
@@ -197,6 +221,13 @@ int principal_check_work(const struct principal *principal, struct str queue, st
     TRY(check_name(&principal->types, type, "type", "type", err));
     return check_name(&principal->categories, category.data ? category : STR(CATEGORY_GENERAL),
                       "category", "category", err);
+}
+
+int principal_check_place(const struct principal *principal, struct str queue,
+                          struct str category, struct err *err)
+{
+    TRY(check_name(&principal->categories, category, "category", "category", err));
+    return check_name(&principal->queues, queue, "queue", "queue", err);
 }
 
 static int check_scopes(const struct principal *maker, const struct principal *made,

@@ -85,6 +85,17 @@ int principal_check_user(const struct principal *principal, const char *field, s
  * get, whatever its scopes are. */
 bool scope_is_of_rows(enum scope scope);
 
+/* How much it may see of a task that the principal with the key `maker` has made (absent = one
+ * without a credential). What one has made oneself one may read as a whole: its maker wrote the
+ * payload and waits for the result. */
+enum visibility { VISIBLE_NOT, VISIBLE_REDACTED, VISIBLE_WHOLE };
+enum visibility principal_visibility(const struct principal *principal, struct str maker);
+
+/* ERR_FORBIDDEN where it must not become the maker of what one with the key `maker` has made: it
+ * could read what it may not read now. */
+int principal_check_take(const struct principal *principal, struct str maker, const char *what,
+                         struct err *err);
+
 bool name_list_has(const struct name_list *list, struct str name);
 /* Whether every name that `part` covers is covered by `whole`. */
 bool name_list_includes(const struct name_list *whole, const struct name_list *part);
@@ -106,6 +117,10 @@ int principal_check_grant(const struct principal *maker, const struct principal 
  * ERR_FORBIDDEN names what its credential is limited to. */
 int principal_check_work(const struct principal *principal, struct str queue, struct str type,
                          struct str category, struct err *err);
+
+/* The same of a category, which gives jobs and tasks their queue. */
+int principal_check_place(const struct principal *principal, struct str queue,
+                          struct str category, struct err *err);
 
 /* The refusal of a request that needs a scope the principal does not have: ERR_FORBIDDEN with a
  * sentence that names scope and namespace and says how to get it. */

@@ -1,7 +1,8 @@
-/* See the header. Values that are "." or ".." are refused: no encoding keeps others from reading
- * them as steps of the path. */
+/* See the header. A path with a step "." or ".." is refused, also where the steps are in a value or
+ * encoded: no encoding keeps others from going them, and out of what the address names. */
 #include "core/service/service_url.h"
 
+#include "base/hash.h"
 #include "base/json.h"
 #include "core/bounds.h"
 
@@ -59,6 +60,52 @@ static void write_encoded(struct buf *out, struct str text)
             buf_byte(out, text.data[i]);
         else
             buf_format(out, "%%%02X", (unsigned char)text.data[i]);
+}
+
+/* The next character as a server may read it, decoded. */
+static char next_char(struct str text, size_t *at)
+{
+    char c = text.data[(*at)++];
+    int high, low;
+
+    if (c != '%' || *at + 2 > text.len)
+        return c;
+    high = hash_hex_digit(text.data[*at]);
+    low = hash_hex_digit(text.data[*at + 1]);
+    if (high < 0 || low < 0)
+        return c;
+    *at += 2;
+    return (char)(high * 16 + low);
+}
+
+/* Whether a step of this path, up to the query, leads elsewhere. Some servers also take a backslash
+ * for a step, and drop what follows a semicolon. */
+static bool has_dots(struct str path)
+{
+    size_t len = 0, dots = 0, at = 0;
+    bool ended = false;
+
+    while (at < path.len && path.data[at] != '?') {
+        char c = next_char(path, &at);
+
+        if (c == '/' || c == '\\') {
+            if (len == dots && (dots == 1 || dots == 2))
+                return true;
+            len = dots = 0;
+            ended = false;
+            continue;
+        }
+        ended |= c == ';';
+        len += !ended;
+        dots += !ended && c == '.';
+    }
+    return len == dots && (dots == 1 || dots == 2);
+}
+
+static int refuse_dots(struct str method, struct err *err)
+{
+    return err_set(err, ERR_INVALID, "the method '" STR_FMT "' has a step '.' or '..', which would "
+                   "lead out of the address of the service", STR_ARG(method));
 }
 
 /* A verb and a path, or a name: then path is the name. */
@@ -143,6 +190,7 @@ static bool is_plain(struct str text)
 
 int service_method_check(struct str method, struct err *err)
 {
+    BUF_AUTO struct buf steps = BUF_INIT(SERVICE_URL_BYTES);
     struct str path, before, place, root, pointer;
     enum service_verb verb;
     int rc;
@@ -152,15 +200,20 @@ int service_method_check(struct str method, struct err *err)
         return err_set(err, ERR_INVALID, "the method '" STR_FMT "' must not end with '*'",
                        STR_ARG(method));
     if (path.len == 0 || path.data[0] != '/')
-        return 0;
+        return has_dots(path) ? refuse_dots(method, err) : 0;
     if (!is_plain(path))
         return err_set(err, ERR_INVALID, "the path of the method '" STR_FMT "' must be of "
                        "characters that stand in a URL; encode others as %%XX",
                        STR_ARG(method));
-    while ((rc = next_place(&path, &before, &place, err)) > 0)
+    while ((rc = next_place(&path, &before, &place, err)) > 0) {
         if (!split_place(place, &root, &pointer))
             return refuse_place(place, err);
-    return rc;
+        buf_str(&steps, before);
+        buf_byte(&steps, 'x'); /* some value */
+    }
+    TRY(rc);
+    buf_str(&steps, before);
+    return !steps.failed && has_dots(buf_view(&steps)) ? refuse_dots(method, err) : 0;
 }
 
 /* ---- values ---- */
@@ -207,9 +260,9 @@ static int write_value(const struct service_values *values, struct str place, st
     if (str_empty(text))
         return err_set(err, ERR_INVALID, "the task has no text, number or boolean at '" STR_FMT
                        "', which the method puts into the URL", STR_ARG(place));
-    if (str_is(text, ".") || str_is(text, ".."))
+    if (has_dots(text))
         return err_set(err, ERR_INVALID, "the value at '" STR_FMT "' is '" STR_FMT "', which would "
-                       "change the path of the URL", STR_ARG(place), STR_ARG(text));
+                       "change the path of the URL", STR_ARG(place), STR_ARG(str_cut(text, 100)));
     write_encoded(out, text);
     return 0;
 }
@@ -233,6 +286,7 @@ int service_url_write(struct str url, struct str method, const struct service_va
                       enum service_verb *verb, struct buf *out, struct err *err)
 {
     struct str path;
+    size_t start;
 
     while (url.len && url.data[url.len - 1] == '/')
         url.len--;
@@ -243,12 +297,15 @@ int service_url_write(struct str url, struct str method, const struct service_va
         url = str_span(url.data + scheme_len(url), url.len - scheme_len(url));
     }
     buf_str(out, url);
+    start = out->len;
     if (path.len && path.data[0] == '/') {
         TRY(write_path(path, values, out, err));
     } else if (path.len) {
         buf_byte(out, '/');
         write_encoded(out, path);
     }
+    if (!out->failed && has_dots(str_span(out->data + start, out->len - start)))
+        return refuse_dots(method, err);
     if (out->failed)
         return err_set(err, ERR_INVALID, "the URL of the call is longer than %d bytes",
                        SERVICE_URL_BYTES);

@@ -71,7 +71,7 @@ struct why_root {
 /* A job it waits for: a gate. */
 struct why_gate {
     struct uuid job_id;
-    struct str name;
+    struct str name; /* absent = a job of another user */
     enum dependency kind;
 };
 

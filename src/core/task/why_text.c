@@ -340,8 +340,12 @@ static void tell_gate(struct pen *pen)
     for (uint32_t i = 0; i < facts->gates_count; i++) {
         const struct why_gate *gate = &facts->gates[i];
 
-        buf_format(&pen->text, "%sthe job '" STR_FMT "' %s", i ? ", and " : "",
-                   STR_ARG(gate->name), ends[gate->kind]);
+        if (gate->name.data)
+            buf_format(&pen->text, "%sthe job '" STR_FMT "' %s", i ? ", and " : "",
+                       STR_ARG(gate->name), ends[gate->kind]);
+        else
+            buf_format(&pen->text, "%sa job of another user %s", i ? ", and " : "",
+                       ends[gate->kind]);
         buf_text(&pen->detail, i ? ",{" : "{");
         render_uuid(&pen->detail, "id", &gate->job_id);
         note_text(pen, "name", gate->name);

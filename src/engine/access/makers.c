@@ -245,6 +245,9 @@ int makers_vouch(struct batch *batch, const struct request *request, struct task
 
     if (!makers_lost(batch->engine, task->spec.origin.principal, &batch->arena, &why))
         return 0;
+    if (request->caller && request->caller->principal)
+        TRY(principal_check_take(request->caller->principal, task->spec.origin.principal,
+                                 "this task", err));
     task->spec.origin.principal = key;
     batch->wrote = true;
     return batch->store->verbs->tokens->adopt(batch->store, task->key, key, err);

@@ -173,6 +173,22 @@ int tokens_end_of(struct batch *batch, const struct request *request, struct str
     return 0;
 }
 
+/* With the new text one reads what the token has made. Its maker had its text before. */
+static int check_reading(const struct principal *asker, const struct principal *made,
+                         const struct token_row *token, struct err *err)
+{
+    bool is_own = asker->id.data && (str_eq(asker->id, token->id) ||
+                                     (token->created_by_id.data &&
+                                      str_eq(asker->id, token->created_by_id)));
+
+    if (is_own || !principal_allows(made, SCOPE_TASKS_ENQUEUE) ||
+        principal_allows(asker, SCOPE_PAYLOADS_READ))
+        return 0;
+    return err_set(err, ERR_FORBIDDEN, "who has this token reads the tasks it has made, with all "
+                   "they hold: rotating one that you have not made needs the scope payloads:read; "
+                   "revoke it and make another, or ask an administrator");
+}
+
 /* The new text is worth what the old one was: it is for callers that could make such a token. */
 static int check_rotation(const struct batch *batch, struct access_request *request,
                           const struct token_row *token)
@@ -185,7 +201,10 @@ static int check_rotation(const struct batch *batch, struct access_request *requ
         return err_set(err, ERR_CONFLICT, "the token is %s and cannot be rotated; make a new one",
                        token_status_word(status));
     TRY(token_principal(token, request->base.arena, &principal, err));
-    return asker(request) ? principal_check_grant(asker(request), &principal, err) : 0;
+    if (!asker(request))
+        return 0;
+    TRY(principal_check_grant(asker(request), &principal, err));
+    return check_reading(asker(request), &principal, token, err);
 }
 
 static int rotate(struct batch *batch, struct access_request *request)

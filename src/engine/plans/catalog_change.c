@@ -96,9 +96,25 @@ static void copy_category(struct category *category, struct arena *arena)
     category->configuration = arena_str(arena, category->configuration);
 }
 
-static int put_category(struct batch *batch, struct category *category, struct err *err)
+/* A category moves work from queue to queue: who may use some only changes what leads there. */
+static int check_reach(struct batch *batch, const struct request *request,
+                       const struct category *category, struct err *err)
+{
+    struct category_rules rules;
+
+    if (!request->caller || !request->caller->principal)
+        return 0;
+    TRY(category_rules_read(category->configuration, &batch->arena, &rules, err));
+    return principal_check_place(request->caller->principal,
+                                 rules.queue.data ? rules.queue : STR(TASK_DEFAULT_QUEUE),
+                                 category->name, err);
+}
+
+static int put_category(struct batch *batch, const struct request *request,
+                        struct category *category, struct err *err)
 {
     TRY(check_category(batch, category, err));
+    TRY(check_reach(batch, request, category, err));
     category->updated_at_us = batch->now_us;
     FAULT_POINT("catalog.put");
     return verbs_of(batch)->category_put(batch->store, category, err);
@@ -111,7 +127,7 @@ static int create_category(struct batch *batch, struct catalog_request *request)
     category->id = uuid7_new(&batch->engine->ids, batch->now_us);
     category->namespace_name = catalog_namespace(&request->base);
     category->created_at_us = batch->now_us;
-    return put_category(batch, category, &request->base.err);
+    return put_category(batch, &request->base, category, &request->base.err);
 }
 
 static int update_category(struct batch *batch, struct catalog_request *request)
@@ -125,6 +141,7 @@ static int update_category(struct batch *batch, struct catalog_request *request)
     TRY(categories_get(batch, &request->id, &state, err));
     if (!state || namespace_hides(&request->base, state->row.namespace_name))
         return catalog_no_such(err, "category", &request->id);
+    TRY(check_reach(batch, &request->base, &state->row, err));
     category = state->row;
     was_active = category.is_active;
     copy_category(&category, request->base.arena);
@@ -132,7 +149,7 @@ static int update_category(struct batch *batch, struct catalog_request *request)
     if (str_is(state->row.name, CATEGORY_GENERAL) && !str_eq(category.name, state->row.name))
         return err_set_field(err, ERR_CONFLICT, "name", "jobs without a category are in '"
                              CATEGORY_GENERAL "'; it keeps its name");
-    TRY(put_category(batch, &category, err));
+    TRY(put_category(batch, &request->base, &category, err));
     *given = category;
     runs_look_soon(batch); /* its windows may have let go of tasks */
     if (was_active || !category.is_active)
@@ -151,6 +168,7 @@ static int delete_category(struct batch *batch, struct catalog_request *request)
     if (str_is(state->row.name, CATEGORY_GENERAL))
         return err_set(err, ERR_CONFLICT, "jobs without a category are in '" CATEGORY_GENERAL
                        "'; it stays");
+    TRY(check_reach(batch, &request->base, &state->row, err));
     return verbs_of(batch)->category_delete(batch->store, &request->id, err);
 }
 
@@ -205,11 +223,23 @@ int catalog_check_work(struct batch *batch, const struct request *request,
     return check_job(batch, request, known->job, err);
 }
 
+/* Runs are read by the maker of their job, who is the one that changed it last. */
+static int check_take(const struct catalog_request *request, const struct job *job,
+                      struct err *err)
+{
+    if (request->op != CATALOG_UPDATE || !request->base.caller ||
+        !request->base.caller->principal ||
+        request->set & JOB_FIELD_PAYLOAD) /* what it replaces it does not read */
+        return 0;
+    return principal_check_take(request->base.caller->principal, job->principal, "this job", err);
+}
+
 static int put_job(struct batch *batch, const struct catalog_request *request, struct job *job,
                    struct err *err)
 {
     TRY(find_category(batch, request, job, err));
     TRY(check_job(batch, &request->base, job, err));
+    TRY(check_take(request, job, err));
     job->principal = request_maker(&request->base);
     job->updated_at_us = batch->now_us;
     FAULT_POINT("catalog.put");

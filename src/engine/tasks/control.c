@@ -194,9 +194,21 @@ static int delete_task(struct batch *batch, struct task *task, struct control_re
     return retention_remove(batch, &task, 1, err);
 }
 
-/* What a task says of itself is in its events; here is who did it. */
-static int audit(struct batch *batch, const struct task *task,
-                 struct control_request *request, enum status from, int64_t priority)
+static struct str tell_update(struct batch *batch, const struct task_about *before,
+                              const struct task_about *after, uint32_t differs)
+{
+    struct str old = change_tell(STR_NONE, before, differs, &batch->arena);
+    struct str new = change_tell(STR_NONE, after, differs, &batch->arena);
+
+    if (!old.data || !new.data)
+        return STR_NONE;
+    return arena_format(&batch->arena, "{\"before\":" STR_FMT ",\"after\":" STR_FMT "}",
+                        STR_ARG(old), STR_ARG(new));
+}
+
+/* What a task says of itself is in its events; here is who did it, and what it was before. */
+static int audit(struct batch *batch, const struct task *task, struct control_request *request,
+                 enum status from, int64_t priority, const struct task_about *about)
 {
     static const char *const actions[] = {
         [CONTROL_CANCEL] = "task.cancel",         [CONTROL_RETRY] = "task.retry",
@@ -206,14 +218,20 @@ static int audit(struct batch *batch, const struct task *task,
     struct str change = STR_NONE;
 
     bool only_looks = request->op == CONTROL_RECOVER && request->method == RECOVERY_VALIDATE_ONLY;
+    struct task_about changed = *about;
+    uint32_t differs = 0;
 
-    if (!request->base.caller || only_looks)
+    if (request->op == CONTROL_UPDATE)
+        differs = change_apply(&request->change, &changed);
+    if (!request->base.caller || only_looks || (request->op == CONTROL_UPDATE && !differs))
         return 0;
     if (request->op == CONTROL_PRIORITIZE)
         change = batch_text(batch, "{\"before\":{\"priority\":%lld},\"after\":{\"priority\":%lld}}",
                             (long long)priority, (long long)request->priority);
     else if (request->op == CONTROL_DELETE)
         change = batch_text(batch, "{\"before\":{\"status\":\"%s\"}}", status_word(from));
+    else if (request->op == CONTROL_UPDATE)
+        change = tell_update(batch, about, &changed, differs);
     else if (task->status != from)
         change = batch_text(batch, "{\"before\":{\"status\":\"%s\"},\"after\":{\"status\":\"%s\"}}",
                             status_word(from), status_word(task->status));
@@ -239,6 +257,7 @@ int control_apply(struct batch *batch, struct request *base)
         [CONTROL_UPDATE] = update,         [CONTROL_DELETE] = delete_task};
     struct err *err = &request->base.err;
     struct task *task;
+    struct task_about about;
     enum status from;
     int64_t priority;
 
@@ -256,6 +275,7 @@ int control_apply(struct batch *batch, struct request *base)
                        status_word(task->status), status_word(request->if_status));
     from = task->status;
     priority = task->priority;
+    about = task->about;
     TRY(ops[request->op](batch, task, request));
-    return audit(batch, task, request, from, priority);
+    return audit(batch, task, request, from, priority, &about);
 }

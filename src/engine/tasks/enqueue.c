@@ -9,6 +9,7 @@
 #include "core/plan/job.h"
 #include "core/queue_name.h"
 #include "engine/access/makers.h"
+#include "engine/access/rights.h"
 #include "engine/batch.h"
 #include "engine/engine_state.h"
 #include "engine/figures/spans.h"
@@ -48,12 +49,15 @@ static int check_parents_of(struct plan *plan, struct task_input *input)
         struct input_dependency *dependency = &input->depends_on[d];
         struct task *parent = NULL;
         char id[UUID_TEXT_BYTES];
+        bool hides = false;
 
         if (!dependency->ref.data)
             TRY(batch_task(plan->batch, &dependency->task_id, &parent, plan->err));
-        if (parent && (!str_eq(parent->spec.namespace_name, input->spec.namespace_name) ||
-                       (input->maker && principal_row(input->maker, parent->spec.user_id,
-                                                      false) == ROW_HIDDEN)))
+        if (parent && !str_eq(parent->spec.namespace_name, input->spec.namespace_name))
+            parent = NULL;
+        if (parent)
+            TRY(rights_depend(input, plan->parent, parent, &hides, plan->err));
+        if (hides)
             parent = NULL; /* as if there were none */
         if (dependency->ref.data || parent) {
             input->depends_on[kept++] = *dependency;
@@ -312,6 +316,12 @@ static int find_owner(struct plan *plan, struct unique *unique, uint32_t before,
                                                          "run verify");
 }
 
+/* Or payloads of others could be tried out. */
+static bool tells_payload(const struct principal *maker, const struct task *owner)
+{
+    return !maker || principal_visibility(maker, owner->spec.origin.principal) == VISIBLE_WHOLE;
+}
+
 static int reserve(struct plan *plan, uint32_t at)
 {
     struct batch *batch = plan->batch;
@@ -338,7 +348,8 @@ static int reserve(struct plan *plan, uint32_t at)
         return err_set_field(plan->err, ERR_CONFLICT, by_key ? "idempotency_key" : "hash_input",
                              "there is already a task with this %s; choose another one",
                              by_key ? "idempotency_key" : "input");
-    plan->differs[at] = !same_payload(owner->spec.payload, task->spec.payload);
+    plan->differs[at] = tells_payload(plan->inputs[at].maker, owner) &&
+                        !same_payload(owner->spec.payload, task->spec.payload);
     plan->tasks[at] = owner;
     return 0;
 }

@@ -171,15 +171,17 @@ static bool waits_for_its_turn(enum status status)
 }
 
 /* Of this task alone; its facts point to it. */
-int explain_task(struct batch *batch, struct task *task, struct arena *arena,
-                 struct why_facts *facts, struct err *err)
+int explain_task(struct batch *batch, struct task *task, const struct caller *asker,
+                 struct arena *arena, struct why_facts *facts, struct err *err)
 {
     *facts = (struct why_facts){.task = task, .now_us = batch->now_us, .wall_us = batch->wall_us};
     facts->window_state = task->status == STATUS_DELAYED && str_is(task->state, WINDOWS_STATE);
     if (!waits_for_its_turn(task->status))
         return 0;
     TRY(look_at_queue(batch, task, arena, facts, err));
-    return task->status == STATUS_BLOCKED ? explain_blocked(batch, task, arena, facts, err) : 0;
+    if (task->status != STATUS_BLOCKED)
+        return 0;
+    return explain_blocked(batch, task, asker, arena, facts, err);
 }
 
 int explain_apply(struct batch *batch, struct request *base)
@@ -195,8 +197,8 @@ int explain_apply(struct batch *batch, struct request *base)
     if (!task || namespace_hides(base, task->spec.namespace_name) ||
         rights_hide(base, task->spec.user_id))
         return err_set(err, ERR_NOT_FOUND, "there is no task with this id");
-    TRY(explain_task(batch, task, request->base.arena, facts, err));
-    TRY(explain_chain(batch, request->base.arena, facts, err));
+    TRY(explain_task(batch, task, base->caller, base->arena, facts, err));
+    TRY(explain_chain(batch, base->caller, base->arena, facts, err));
     facts->task = task_copy(task, request->base.arena);
     return facts->task && !request->base.arena->failed ? 0 : err_no_memory(err);
 }

@@ -1,6 +1,7 @@
 /* What a blocked task waits for: other tasks, its children, other jobs (gates), or a slot of its
  * own job. Facts only, for explain.c. */
 #include "core/bounds.h"
+#include "engine/access/rights.h"
 #include "engine/batch.h"
 #include "engine/engine_state.h"
 #include "engine/plans/categories.h"
@@ -12,19 +13,30 @@
 
 /* ---- tasks ---- */
 
-static void note_task(struct why_facts *facts, const struct output *output, struct arena *arena)
+static int note_task(struct batch *batch, const struct caller *asker, const struct output *output,
+                     struct arena *arena, struct why_facts *facts, struct err *err)
 {
+    struct task *task;
+
     if (status_ended(output->status))
-        return;
+        return 0;
     facts->waits_for_total++;
-    if (facts->waits_for_count < WHY_NAMED_MAX)
-        facts->waits_for[facts->waits_for_count++] = (struct why_task){
-            .id = output->id, .ref = arena_str(arena, output->ref), .status = output->status};
+    if (facts->waits_for_count == WHY_NAMED_MAX)
+        return 0;
+    if (asker) {
+        TRY(batch_task(batch, &output->id, &task, err));
+        if (!task || rights_visibility(asker, task) == VISIBLE_NOT)
+            return 0; /* counted, and not named */
+    }
+    facts->waits_for[facts->waits_for_count++] = (struct why_task){
+        .id = output->id, .ref = arena_str(arena, output->ref), .status = output->status};
+    return 0;
 }
 
 /* A task has at most BOUND_DEPENDS_ON parents; of children no more are looked at. */
-static int find_tasks(struct batch *batch, const struct task *task, bool children,
-                      struct arena *arena, struct why_facts *facts, struct err *err)
+static int find_tasks(struct batch *batch, const struct task *task, const struct caller *asker,
+                      bool children, struct arena *arena, struct why_facts *facts,
+                      struct err *err)
 {
     int64_t after = 0;
     uint32_t count, seen = 0;
@@ -37,7 +49,7 @@ static int find_tasks(struct batch *batch, const struct task *task, bool childre
                                               OUTPUTS_PAGE, &page, &outputs, &count, err));
         for (uint32_t i = 0; i < count; i++) {
             after = outputs[i].key;
-            note_task(facts, &outputs[i], arena);
+            TRY(note_task(batch, asker, &outputs[i], arena, facts, err));
         }
         TRY_MEMORY(!page.failed);
         seen += count;
@@ -57,25 +69,28 @@ static struct uuid id_before(const struct uuid *id)
     return before;
 }
 
-static int add_gate(struct batch *batch, const struct job_wait *wait, struct arena *arena,
-                    struct why_facts *facts, struct err *err)
+static int add_gate(struct batch *batch, const struct job_wait *wait, const struct caller *asker,
+                    struct arena *arena, struct why_facts *facts, struct err *err)
 {
     const struct batch_job *job;
+    bool hides;
 
     if (facts->gates_count == WHY_NAMED_MAX)
         return 0;
     TRY(jobs_load(batch, &wait->depends_on_job_id, 1, false, err));
     job = jobs_get(batch, &wait->depends_on_job_id);
+    hides = job && caller_row(asker, job->job->created_by, false) == ROW_HIDDEN;
     facts->gates[facts->gates_count++] = (struct why_gate){
         .job_id = wait->depends_on_job_id,
-        .name = arena_str(arena, job ? job->job->name : STR("")),
+        .name = hides ? STR_NONE : arena_str(arena, job ? job->job->name : STR("")),
         .kind = wait->kind};
     return 0;
 }
 
 /* Does it wait for this job? Perhaps in two ways. */
 static int find_gates_of(struct batch *batch, const struct task *task, const struct uuid *job_id,
-                         struct arena *arena, struct why_facts *facts, struct err *err)
+                         const struct caller *asker, struct arena *arena,
+                         struct why_facts *facts, struct err *err)
 {
     struct job_wait after = {.task_id = id_before(&task->id),
                              .depends_on_job_id = *job_id,
@@ -86,7 +101,7 @@ static int find_gates_of(struct batch *batch, const struct task *task, const str
     TRY(batch->store->verbs->catalog->waits_find(batch->store, job_id, &after, DEPENDENCY_COUNT,
                                                  &batch->arena, &waits, &count, err));
     for (uint32_t i = 0; i < count && uuid_eq(&waits[i].task_id, &task->id); i++)
-        TRY(add_gate(batch, &waits[i], arena, facts, err));
+        TRY(add_gate(batch, &waits[i], asker, arena, facts, err));
     return 0;
 }
 
@@ -122,8 +137,8 @@ static int find_slot(struct batch *batch, const struct task *task, struct why_fa
     return 0;
 }
 
-static int find_jobs(struct batch *batch, const struct task *task, struct arena *arena,
-                     struct why_facts *facts, struct err *err)
+static int find_jobs(struct batch *batch, const struct task *task, const struct caller *asker,
+                     struct arena *arena, struct why_facts *facts, struct err *err)
 {
     const struct catalog_cache *cache = &batch->engine->plans.catalog;
     const struct batch_job *own;
@@ -135,18 +150,19 @@ static int find_jobs(struct batch *batch, const struct task *task, struct arena 
     facts->job_slots = own ? own->job->max_concurrent : 0;
     for (uint32_t i = 0; i < cache->edges_count; i++)
         if (is_gate(cache, i, &task->spec.origin.job_id))
-            TRY(find_gates_of(batch, task, &cache->edges[i].depends_on_job_id, arena, facts, err));
+            TRY(find_gates_of(batch, task, &cache->edges[i].depends_on_job_id, asker, arena, facts,
+                              err));
     return find_slot(batch, task, facts, err);
 }
 
-int explain_blocked(struct batch *batch, struct task *task, struct arena *arena,
-                    struct why_facts *facts, struct err *err)
+int explain_blocked(struct batch *batch, struct task *task, const struct caller *asker,
+                    struct arena *arena, struct why_facts *facts, struct err *err)
 {
     bool children = task->waits.for_children && task->waits.open_children > 0;
 
     if (children || task_has_dependencies(batch, task))
-        TRY(find_tasks(batch, task, children, arena, facts, err));
+        TRY(find_tasks(batch, task, asker, children, arena, facts, err));
     if (!uuid_is_nil(&task->spec.origin.job_id) && catalog_here(batch->engine))
-        TRY(find_jobs(batch, task, arena, facts, err));
+        TRY(find_jobs(batch, task, asker, arena, facts, err));
     return arena->failed ? err_no_memory(err) : 0;
 }

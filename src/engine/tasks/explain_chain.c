@@ -1,6 +1,7 @@
 /* The root cause: from a task that waits for others to the one at the root, which waits for none;
  * from a task that ended because of another to the first one. Facts only, for explain.c. */
 #include "base/json.h"
+#include "engine/access/rights.h"
 #include "engine/batch.h"
 #include "engine/tasks/explain.h"
 
@@ -56,12 +57,16 @@ static bool next_of(const struct why_facts *facts, struct uuid *id, enum status 
     return facts->task->status == STATUS_BLOCKED && waited_for(facts, id);
 }
 
-static int tell_root(const struct why_facts *last, struct arena *arena, struct why_root *root,
-                     struct err *err)
+/* Errors are what handlers said. */
+static int tell_root(struct why_facts *last, const struct caller *asker, struct arena *arena,
+                     struct why_root *root, struct err *err)
 {
-    const struct task *task = last->task;
+    struct task *task = TRY_MEMORY(arena_copy(arena, last->task, sizeof *task));
     struct why why;
 
+    if (rights_visibility(asker, task) != VISIBLE_WHOLE)
+        task->fault = (struct task_fault){0};
+    last->task = task;
     TRY(why_decide(last, arena, &why, err));
     *root = (struct why_root){
         .reason = why.reason,
@@ -71,8 +76,8 @@ static int tell_root(const struct why_facts *last, struct arena *arena, struct w
     return 0;
 }
 
-int explain_chain(struct batch *batch, struct arena *arena, struct why_facts *facts,
-                  struct err *err)
+int explain_chain(struct batch *batch, const struct caller *asker, struct arena *arena,
+                  struct why_facts *facts, struct err *err)
 {
     struct why_facts hop = *facts;
     enum status then = STATUS_NONE;
@@ -86,13 +91,13 @@ int explain_chain(struct batch *batch, struct arena *arena, struct why_facts *fa
             return 0;
         }
         TRY(batch_task(batch, &id, &task, err));
-        if (!task) /* retention took it, or it was deleted */
+        if (!task || rights_visibility(asker, task) == VISIBLE_NOT) /* removed, or as if it were */
             return 0;
-        TRY(explain_task(batch, task, arena, &hop, err));
+        TRY(explain_task(batch, task, asker, arena, &hop, err));
         facts->chain[facts->chain_count++] =
             (struct why_task){.id = id, .status = task->status, .then = then};
         if (then && then != task->status)
             break; /* what it waits for now is not what it ended for then */
     }
-    return facts->chain_count ? tell_root(&hop, arena, &facts->root, err) : 0;
+    return facts->chain_count ? tell_root(&hop, asker, arena, &facts->root, err) : 0;
 }

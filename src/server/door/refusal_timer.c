@@ -4,6 +4,7 @@
 
 #include "base/clock.h"
 #include "net/loop.h"
+#include "server/routes/api_tasks.h"
 
 #include <errno.h>
 #include <event2/event.h>
@@ -30,7 +31,9 @@ struct refusal_timer {
 /* A refusal is due a whole number of steps after its request arrived. */
 static int64_t due_us(const struct api_call *call, int64_t now_us)
 {
-    return call->came_us + ((now_us - call->came_us) / REFUSAL_STEP_US + 1) * REFUSAL_STEP_US;
+    int64_t step_us = call->route->handle == api_workflow_get ? REFUSAL_LONG_US : REFUSAL_STEP_US;
+
+    return call->came_us + ((now_us - call->came_us) / step_us + 1) * step_us;
 }
 
 static void let_go(struct held_call *held)

@@ -6,7 +6,8 @@
 
 #include "server/server_int.h"
 
-#define REFUSAL_STEP_US 5000 /* longer than reading and checking a row takes */
+#define REFUSAL_STEP_US 5000   /* longer than reading and checking a row takes */
+#define REFUSAL_LONG_US 100000 /* of a workflow: of many rows, which are read for a while */
 
 struct refusal_timer;
 

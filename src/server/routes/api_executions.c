@@ -5,6 +5,7 @@
 #include "server/routes/api_tasks.h"
 #include "server/visibility.h"
 
+#include "base/clock.h"
 #include "base/json.h"
 #include "core/render.h"
 #include "store/catalog_store.h"
@@ -12,6 +13,7 @@
 #define CURSOR_EXECUTION 'x'
 #define CHUNK_FIRST 16                 /* of the largest results: 8 MiB */
 #define CHUNK_MAX 256
+#define LOOK_US INT64_C(300000)        /* at rows of other users; the cursor continues */
 #define PAGE_BYTES_ENOUGH (16u << 20)  /* a page ends early beyond this; the cursor continues */
 
 static int parse_filter(struct api_call *call, struct execution_filter *filter)
@@ -52,33 +54,40 @@ static int read_chunk(struct api_call *call, struct store_reader *reader, struct
 }
 
 /* In chunks, as lists of tasks are read; one more than asked for shows whether there is a next
- * page. */
+ * page. For a principal of one user that must be one that it may see. */
 static int read_list(struct api_call *call, struct store_reader *reader, struct arena *scratch)
 {
     struct execution_filter filter = *(struct execution_filter *)call->ctx;
     uint32_t left = filter.limit;
+    int64_t end_us = call_has_user(call) ? clock_boot_us() + LOOK_US : INT64_MAX;
     uint32_t chunk = CHUNK_FIRST;
-    bool more = true;
+    bool more = true, next = false;
 
     buf_text(&call->out, "{\"items\":[");
-    while (more && left > 0 && call->out.len < PAGE_BYTES_ENOUGH && !call->out.failed) {
+    while (more && !next && (left > 0 || call_has_user(call)) &&
+           call->out.len < PAGE_BYTES_ENOUGH && !call->out.failed &&
+           (end_us == INT64_MAX || clock_boot_us() < end_us)) {
         struct execution *executions = NULL;
         uint32_t count = 0;
 
         filter.limit = left <= chunk ? left + 1 : chunk;
         TRY(read_chunk(call, reader, scratch, &filter, &executions, &count));
         more = count == filter.limit;
-        for (uint32_t i = 0; i < count && left > 0; i++) {
+        for (uint32_t i = 0; i < count; i++) {
             bool hides;
 
-            filter.before_key = executions[i].key;
             TRY(call_hides_id(call, reader, &executions[i].task_id, scratch, &hides));
+            next = left == 0 && !hides;
+            if (next)
+                break;
+            filter.before_key = executions[i].key;
             if (hides)
                 continue;
             json_comma(&call->out);
             render_execution(&call->out, &executions[i], !call_sees_content(call));
             left--;
         }
+        more |= next;
         chunk = scratch->used_bytes > (1u << 20) ? CHUNK_FIRST
                 : chunk * 4 > CHUNK_MAX ? CHUNK_MAX : chunk * 4;
         arena_reset(scratch);
@@ -94,7 +103,7 @@ int api_executions_list(struct api_call *call)
     struct execution_filter *filter = CALL_NEW(call, sizeof *filter);
 
     TRY(parse_filter(call, filter));
-    call_reads_long(call, call->request->query.len > 0);
+    call_reads_long(call, call->request->query.len > 0 || call_has_user(call));
     return call_read(call, read_list);
 }
 

@@ -6,6 +6,7 @@
 #include "server/routes/api_tasks.h"
 #include "server/visibility.h"
 
+#include "base/clock.h"
 #include "base/json.h"
 #include "core/bounds.h"
 #include "core/render.h"
@@ -13,6 +14,9 @@
 
 #define CURSOR_ENTRY 'r'
 #define CURSOR_CANDIDATE 'c'
+#define CURSOR_BYTES 32            /* of a candidate; an entry has its id only */
+#define CHUNK 50                   /* rows that are read at once where some are passed over */
+#define LOOK_US INT64_C(300000)    /* at rows of other users; the cursor continues */
 #define TASK_BYTES_MAX ((size_t)16 * 1024 * 1024)
 
 static const struct recovery_verbs *verbs_of(const struct api_call *call)
@@ -34,27 +38,90 @@ static int end_list(struct api_call *call, char kind, const uint8_t *bytes, size
     return 0;
 }
 
+/* ---- pages ---- */
+
+/* A page of a list whose rows belong to tasks. Rows of other users are passed over, for a while,
+ * and the cursor is the row that was shown last: whether there is a next page, and where it begins,
+ * must not tell of them. */
+struct recovery_page {
+    uint32_t left;   /* to be shown */
+    uint32_t chunk;  /* rows that are read at once */
+    int64_t end_us;  /* of passing over rows */
+    bool more, next; /* there may be more; there is one more to be shown */
+    uint8_t looked[CURSOR_BYTES], shown[CURSOR_BYTES];
+};
+
+static struct recovery_page begin_page(const struct api_call *call, uint32_t limit)
+{
+    bool limited = call_has_user(call);
+
+    return (struct recovery_page){.left = limit, .chunk = limited ? CHUNK : limit, .more = true,
+                                  .end_us = limited ? clock_boot_us() + LOOK_US : 0};
+}
+
+/* Notes the row with this cursor; whether it is to be written. */
+static bool page_shows(struct recovery_page *page, bool hides, const uint8_t *cursor)
+{
+    page->next = !hides && page->left == 0;
+    if (page->next)
+        return false;
+    memcpy(page->looked, cursor, CURSOR_BYTES);
+    if (hides)
+        return false;
+    memcpy(page->shown, cursor, CURSOR_BYTES);
+    page->left--;
+    return true;
+}
+
+/* Behind a chunk of this many rows: whether another one is read. */
+static bool page_goes_on(struct recovery_page *page, uint32_t count)
+{
+    page->more = page->next || count == page->chunk;
+    return page->more && !page->next && page->end_us && clock_boot_us() < page->end_us;
+}
+
+static int end_page(struct api_call *call, const struct recovery_page *page, char kind, size_t len)
+{
+    return end_list(call, kind, page->left ? page->looked : page->shown, len, page->more);
+}
+
 /* ---- entries ---- */
 
-static int read_entries(struct api_call *call, struct store_reader *reader, struct arena *scratch)
+static int read_entries_chunk(struct api_call *call, struct store_reader *reader,
+                              struct arena *scratch, struct recovery_filter *filter,
+                              struct recovery_page *page, uint32_t *count)
 {
-    const struct recovery_filter *filter = call->ctx;
     struct recovery_entry *entries = NULL;
-    uint32_t count = 0;
 
-    TRY(verbs_of(call)->read_entries(reader, filter, scratch, &entries, &count, &call->err));
-    begin_list(call);
-    for (uint32_t i = 0; i < count; i++) {
+    filter->limit = page->chunk;
+    TRY(verbs_of(call)->read_entries(reader, filter, scratch, &entries, count, &call->err));
+    for (uint32_t i = 0; i < *count && !page->next; i++) {
+        uint8_t cursor[CURSOR_BYTES] = {0};
         bool hides;
 
+        memcpy(cursor, entries[i].id.bytes, 16);
+        filter->before_id = entries[i].id;
         TRY(call_hides_id(call, reader, &entries[i].task_id, scratch, &hides));
-        if (hides)
+        if (!page_shows(page, hides, cursor))
             continue;
         json_comma(&call->out);
         recovery_render_entry(&call->out, &entries[i], !call_sees_content(call));
     }
-    return end_list(call, CURSOR_ENTRY, count ? entries[count - 1].id.bytes : NULL, 16,
-                    count > 0 && count == filter->limit);
+    return 0;
+}
+
+static int read_entries(struct api_call *call, struct store_reader *reader, struct arena *scratch)
+{
+    struct recovery_filter filter = *(const struct recovery_filter *)call->ctx;
+    struct recovery_page page = begin_page(call, filter.limit);
+    uint32_t count;
+
+    begin_list(call);
+    do {
+        arena_reset(scratch);
+        TRY(read_entries_chunk(call, reader, scratch, &filter, &page, &count));
+    } while (page_goes_on(&page, count));
+    return end_page(call, &page, CURSOR_ENTRY, 16);
 }
 
 static int parse_words(struct api_call *call, struct recovery_filter *filter)
@@ -88,6 +155,7 @@ int api_recovery_list(struct api_call *call)
     TRY(call_parameter_uuid(call, "task_id", &filter->task_id));
     TRY(call_list_limit(call, &filter->limit));
     TRY(call_cursor_bytes(call, CURSOR_ENTRY, filter->before_id.bytes, 16, &given));
+    call_reads_long(call, call_has_user(call));
     return call_read(call, read_entries);
 }
 
@@ -115,31 +183,46 @@ int api_recovery_get(struct api_call *call)
 
 /* ---- candidates ---- */
 
-static int read_candidates(struct api_call *call, struct store_reader *reader,
-                           struct arena *scratch)
+static int read_candidates_chunk(struct api_call *call, struct store_reader *reader,
+                                 struct arena *scratch, struct candidate_filter *filter,
+                                 struct recovery_page *page, uint32_t *count)
 {
-    const struct candidate_filter *filter = call->ctx;
     struct recovery_candidate *candidates = NULL;
-    uint8_t bytes[32] = {0};
-    uint32_t count = 0;
 
-    TRY(verbs_of(call)->read_candidates(reader, filter, scratch, &candidates, &count, &call->err));
-    begin_list(call);
-    for (uint32_t i = 0; i < count; i++) {
-        if (call_hides_task(call, candidates[i].task))
+    filter->limit = page->chunk;
+    TRY(verbs_of(call)->read_candidates(reader, filter, scratch, &candidates, count, &call->err));
+    for (uint32_t i = 0; i < *count && !page->next; i++) {
+        const struct task *task = candidates[i].task;
+        uint8_t cursor[CURSOR_BYTES];
+
+        filter->goes_on = true;
+        filter->after_priority = task->spec.recovery_priority;
+        filter->after_updated_us = task->updated_at_us;
+        filter->after_id = task->id;
+        memcpy(cursor, &filter->after_priority, 8);
+        memcpy(cursor + 8, &filter->after_updated_us, 8);
+        memcpy(cursor + 16, task->id.bytes, 16);
+        if (!page_shows(page, call_hides_task(call, task), cursor))
             continue;
         json_comma(&call->out);
         recovery_render_candidate(&call->out, &candidates[i]);
     }
-    if (count) {
-        const struct task *last = candidates[count - 1].task;
+    return 0;
+}
 
-        memcpy(bytes, &last->spec.recovery_priority, 8);
-        memcpy(bytes + 8, &last->updated_at_us, 8);
-        memcpy(bytes + 16, last->id.bytes, 16);
-    }
-    return end_list(call, CURSOR_CANDIDATE, bytes, sizeof bytes,
-                    count > 0 && count == filter->limit);
+static int read_candidates(struct api_call *call, struct store_reader *reader,
+                           struct arena *scratch)
+{
+    struct candidate_filter filter = *(const struct candidate_filter *)call->ctx;
+    struct recovery_page page = begin_page(call, filter.limit);
+    uint32_t count;
+
+    begin_list(call);
+    do {
+        arena_reset(scratch);
+        TRY(read_candidates_chunk(call, reader, scratch, &filter, &page, &count));
+    } while (page_goes_on(&page, count));
+    return end_page(call, &page, CURSOR_CANDIDATE, CURSOR_BYTES);
 }
 
 static int parse_auto_recovery(struct api_call *call, struct candidate_filter *filter)
@@ -282,17 +365,20 @@ struct asking {
     struct api_call *call;
 };
 
-static void write_verdict(struct buf *out, const struct asking *asking)
+/* What a validator says is content, as in an entry of the queue. */
+static void write_verdict(struct buf *out, const struct asking *asking, bool redacted)
 {
     const struct recovery_question *question = &asking->question;
 
     buf_format(out, "{\"valid\":%s,\"reason\":", question->valid ? "true" : "false");
-    if (question->valid)
+    if (question->valid || redacted)
         buf_text(out, "null");
     else
         json_write_string(out, str_of(question->reason));
     buf_text(out, ",\"detail\":");
     buf_str(out, json_get(asking->request.verdict, STR("detail")));
+    if (redacted)
+        render_bool(out, "redacted", true);
     buf_byte(out, '}');
 }
 
@@ -303,7 +389,7 @@ static int reply_asked(struct api_call *call)
     if (!asking->question.asked)
         return err_set(&call->err, ERR_UNAVAILABLE, "the validator of the task's type is busy "
                        "with other requests; try again");
-    write_verdict(&call->out, asking);
+    write_verdict(&call->out, asking, !call_sees_content(call));
     return call_reply(call, 200);
 }
 

@@ -22,6 +22,7 @@
 #include <stdlib.h>
 
 #define READERS_MAX 1000
+#define READERS_OF_ONE_MAX 250 /* of a credential, so that it cannot take all of them */
 #define PENDING_BYTES_MAX ((size_t)4 << 20) /* about 20,000 events between two turns of the loop */
 #define KEEP_ALIVE_US (15 * CLOCK_SECOND_US) /* proxies cut silent connections after a minute */
 #define NOTE_ON_US (60 * CLOCK_SECOND_US) /* how long a reader may take to come back */
@@ -343,6 +344,20 @@ void stream_end_credentials(struct stream *stream, int64_t now_us)
     }
 }
 
+/* An administrator of everything may have all. */
+static bool has_enough(const struct stream *stream, const struct principal *principal)
+{
+    uint32_t count = 0;
+
+    if (!principal->key.data ||
+        (principal_is_global(principal) && principal_allows(principal, SCOPE_ADMIN)))
+        return false;
+    for (const struct stream_reader *at = stream->readers; at; at = at->next)
+        count += at->call->principal->key.data &&
+                 str_eq(at->call->principal->key, principal->key);
+    return count >= READERS_OF_ONE_MAX;
+}
+
 static int check_reader(struct api_call *call, struct stream_reader *reader)
 {
     struct stream *stream = call->server->stream;
@@ -352,6 +367,9 @@ static int check_reader(struct api_call *call, struct stream_reader *reader)
     if (stream_readers(stream) >= READERS_MAX)
         return err_set(&call->err, ERR_UNAVAILABLE, "%d streams are open already; try again later",
                        READERS_MAX);
+    if (has_enough(stream, call->principal))
+        return err_set(&call->err, ERR_RATE, "this credential has %d open streams already; close "
+                       "some, or try again later", READERS_OF_ONE_MAX);
     reader->call = call;
     reader->queue = call_parameter(call, "queue");
     reader->type = call_parameter(call, "type");

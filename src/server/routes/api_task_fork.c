@@ -6,6 +6,7 @@
 #include "server/visibility.h"
 
 #include "core/bounds.h"
+#include "core/queue_name.h"
 #include "core/task/checkpoint.h"
 #include "core/spec/fork.h"
 
@@ -150,6 +151,12 @@ static int read_original(struct api_call *call, struct store_reader *reader,
     TRY(call_check_task(call, task));
     if (caller_row(&call->caller, task->spec.user_id, true) == ROW_READ_ONLY)
         return principal_refuse_ownerless(call->principal, "this task", &call->err);
+    if (fork->wish.queue.data && call_redacts(call, task) &&
+        !str_eq(fork->wish.queue, queue_name_plain(task->spec.queue)))
+        return err_set_field(&call->err, ERR_FORBIDDEN, "queue", "a fork in another queue shows "
+                             "the payload to the workers of that queue, which needs the scope "
+                             "payloads:read; leave 'queue' out, or ask someone with access:write "
+                             "for a token that has it");
     if (task->row.locked)
         return err_set(&call->err, ERR_LOCKED, "the task is encrypted and cannot be opened here, "
                                                "so that there is nothing to fork");

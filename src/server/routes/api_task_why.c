@@ -11,7 +11,8 @@
 
 #define RECOVERIES_LOOKED_AT 20 /* of one task, the newest; most of them are questions only */
 
-/* Errors are what handlers said. */
+/* Errors are what handlers said, and the reason of a pause is a detail of an event. Those of other
+ * tasks the engine has left out. */
 static int hide_errors(struct api_call *call, struct why_facts *facts)
 {
     struct task *task = arena_copy(call->arena, facts->task, sizeof *facts->task);
@@ -21,6 +22,7 @@ static int hide_errors(struct api_call *call, struct why_facts *facts)
     task->fault = (struct task_fault){0};
     facts->task = task;
     facts->recovery.error = STR_NONE;
+    facts->pause.reason = STR_NONE;
     return 0;
 }
 

@@ -32,6 +32,14 @@ static void write_short(struct buf *out, const struct task *task, bool duplicate
     buf_text(out, duplicate ? ",\"duplicate\":true}" : "}");
 }
 
+/* Of one that the caller may not see: that its key is taken, and by which id. */
+static void write_taken(struct buf *out, const struct task *task)
+{
+    buf_byte(out, '{');
+    render_uuid(out, "id", &task->id);
+    buf_text(out, ",\"duplicate\":true}");
+}
+
 static int reply_array(struct api_call *call)
 {
     const struct enqueue_request *request = &((struct enqueue *)call->ctx)->request;
@@ -45,7 +53,9 @@ static int reply_array(struct api_call *call)
                                                  call_redacts(call, request->tasks[i])};
 
         json_comma(out);
-        if (out->len < ARRAY_BYTES_WHOLE)
+        if (request->duplicate[i] && !call_sees(call, request->tasks[i]))
+            write_taken(out, request->tasks[i]);
+        else if (out->len < ARRAY_BYTES_WHOLE)
             render_task(out, request->tasks[i], &extra);
         else
             write_short(out, request->tasks[i], request->duplicate[i]);
@@ -83,6 +93,10 @@ static int enqueued(struct api_call *call)
         return reply_array(call);
     if (!enqueue->request.duplicate[0])
         return reply_new(call);
+    if (!call_sees(call, enqueue->request.tasks[0])) {
+        write_taken(&call->out, enqueue->request.tasks[0]);
+        return call_reply(call, 200);
+    }
     call->task_id = enqueue->request.tasks[0]->id; /* it may have a result by now */
     return call_read(call, api_read_task);
 }
@@ -339,17 +353,23 @@ struct listing {
 };
 
 /* Those of a chunk that fit, `left` at most; the cursor passes all that were looked at. How many
- * were. */
+ * were: up to the one that the next page begins with (*next). */
 static uint32_t write_chunk(struct api_call *call, struct task_filter *filter,
-                            const struct task *tasks, uint32_t count, uint32_t *left)
+                            const struct task *tasks, uint32_t count, uint32_t *left, bool *next)
 {
     const struct listing *listing = call->ctx;
     struct render_extra extra = {0};
     uint32_t i;
 
-    for (i = 0; i < count && *left > 0; i++) {
+    for (i = 0; i < count; i++) {
+        bool fits = !call_hides_task(call, &tasks[i]) &&
+                    search_fits(&listing->search, &tasks[i]);
+
+        *next = *left == 0 && (fits || !call_has_user(call));
+        if (*next)
+            break;
         api_tasks_pass(filter, &tasks[i]);
-        if (call_hides_task(call, &tasks[i]) || !search_fits(&listing->search, &tasks[i]))
+        if (!fits)
             continue;
         json_comma(&call->out);
         extra.redacted = call_redacts(call, &tasks[i]);
@@ -361,7 +381,9 @@ static uint32_t write_chunk(struct api_call *call, struct task_filter *filter,
 
 /* In chunks, so that a page of large tasks is never in memory twice as a whole. One task more than
  * asked for is looked at, to know whether there is a next page. Words, and rows of other users, end
- * a page after a while, however few were found: a search never keeps a reader from the others. */
+ * a page after a while, however few were found: a search never keeps a reader from the others.
+ * Whether there is a next page must not tell of rows of other users: it begins with one that is
+ * shown, which is looked for behind a full page, too. */
 static int read_list(struct api_call *call, struct store_reader *reader, struct arena *scratch)
 {
     const struct listing *listing = call->ctx;
@@ -370,10 +392,11 @@ static int read_list(struct api_call *call, struct store_reader *reader, struct 
     int64_t end_us = looks ? clock_boot_us() + LOOK_US : INT64_MAX;
     uint32_t left = filter.limit;
     uint32_t chunk = LIST_CHUNK_FIRST;
-    bool more = true;
+    bool more = true, next = false;
 
     buf_text(&call->out, "{\"items\":[");
-    while (more && left > 0 && call->out.len < LIST_BYTES_ENOUGH &&
+    while (more && !next && (left > 0 || call_has_user(call)) &&
+           call->out.len < LIST_BYTES_ENOUGH &&
            (end_us == INT64_MAX || clock_boot_us() < end_us)) {
         struct task *tasks = NULL;
         uint32_t count = 0;
@@ -381,7 +404,7 @@ static int read_list(struct api_call *call, struct store_reader *reader, struct 
         filter.limit = left < chunk && !looks ? left + 1 : chunk;
         TRY(api_tasks_read_chunk(call, reader, scratch, &filter, &tasks, &count));
         more = count == filter.limit;
-        more |= write_chunk(call, &filter, tasks, count, &left) < count;
+        more |= write_chunk(call, &filter, tasks, count, &left, &next) < count;
         chunk = chunk * 4 > LIST_CHUNK_MAX ? LIST_CHUNK_MAX : chunk * 4;
         if (scratch->used_bytes > (1u << 20))
             chunk = LIST_CHUNK_FIRST;

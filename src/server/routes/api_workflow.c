@@ -5,12 +5,14 @@
 #include "server/routes/api_tasks.h"
 #include "server/visibility.h"
 
+#include "base/clock.h"
 #include "base/json.h"
 #include "core/queue_name.h"
 #include "core/render.h"
 
 #define NODES_MAX 1000
 #define CHILDREN_CHUNK 100
+#define LOOK_US INT64_C(70000) /* less than REFUSAL_LONG_US */
 #define EDGES_MAX 50000 /* looked at, from both ends: about a second, and more cannot be drawn */
 
 struct graph {
@@ -23,13 +25,12 @@ struct graph {
     uint32_t max;
     uint32_t written;
     uint32_t edges;
+    int64_t end_us; /* of looking; 0 = it may take as long as it takes */
     bool cut; /* there is more than max */
 };
 
-static void add(struct graph *graph, const struct uuid *id)
+static void put(struct graph *graph, const struct uuid *id)
 {
-    if (uuid_is_nil(id))
-        return;
     for (uint32_t i = 0; i < graph->count; i++) /* a thousand at most: half a million compares */
         if (uuid_eq(&graph->ids[i], id))
             return;
@@ -37,6 +38,26 @@ static void add(struct graph *graph, const struct uuid *id)
         graph->cut = true;
     else
         graph->ids[graph->count++] = *id;
+}
+
+/* A task of another user has no place: whether the graph is cut would tell of it. */
+static int add(struct graph *graph, const struct uuid *id)
+{
+    ARENA_AUTO struct arena arena = ARENA_INIT(0);
+    bool hides;
+
+    if (uuid_is_nil(id))
+        return 0;
+    TRY(call_hides_id(graph->call, graph->reader, id, &arena, &hides));
+    if (!hides)
+        put(graph, id);
+    return 0;
+}
+
+/* One that is limited to a user is answered as if it had taken no longer than this. */
+static bool has_time(const struct graph *graph)
+{
+    return !graph->end_us || clock_boot_us() < graph->end_us;
 }
 
 /* All tasks of a filter, a page at a time. */
@@ -57,11 +78,12 @@ static int add_listed(struct graph *graph, struct task_filter *filter)
         TRY(api_tasks_read_chunk(graph->call, graph->reader, graph->scratch, filter, &tasks,
                                  &count));
         for (uint32_t i = 0; i < count; i++) {
-            add(graph, &tasks[i].id);
+            if (!call_hides_task(graph->call, &tasks[i]))
+                put(graph, &tasks[i].id);
             api_tasks_pass(filter, &tasks[i]);
         }
         arena_reset(graph->scratch);
-    } while (count == filter->limit && !graph->cut);
+    } while (count == filter->limit && !graph->cut && has_time(graph));
     return 0;
 }
 
@@ -115,11 +137,11 @@ static int visit(struct graph *graph, const struct uuid *id)
     TRY(verbs->read_dependencies(graph->reader, id, graph->scratch, &up, &up_count, err));
     TRY(verbs->read_dependents(graph->reader, id, graph->scratch, &down, &down_count, err));
     write_node(graph, task, up, up_count);
-    add(graph, &task->spec.origin.parent_id);
+    TRY(add(graph, &task->spec.origin.parent_id));
     for (uint32_t i = 0; i < up_count; i++)
-        add(graph, &up[i].task_id);
+        TRY(add(graph, &up[i].task_id));
     for (uint32_t i = 0; i < down_count; i++)
-        add(graph, &down[i].task_id);
+        TRY(add(graph, &down[i].task_id));
     graph->edges += up_count + down_count;
     arena_reset(graph->scratch);
     return add_listed(graph, &children);
@@ -134,13 +156,14 @@ static int read_graph(struct api_call *call, struct store_reader *reader, struct
 
     graph->reader = reader;
     graph->scratch = scratch;
+    graph->end_us = call_has_user(call) ? clock_boot_us() + LOOK_US : 0;
     buf_byte(&call->out, '{');
     render_text(&call->out, "id", call->name);
     buf_text(&call->out, ",\"items\":[");
     TRY(add_listed(graph, &of_workflow));
     if (graph->count == 0 && uuid_parse(call->name, &id))
-        add(graph, &id);
-    while (graph->next < graph->count && graph->edges < EDGES_MAX) {
+        TRY(add(graph, &id));
+    while (graph->next < graph->count && graph->edges < EDGES_MAX && has_time(graph)) {
         id = graph->ids[graph->next++];
         TRY(visit(graph, &id));
     }

@@ -1,6 +1,7 @@
 #include "store/postgres/pg_keeper.h"
 
 #include "base/clock.h"
+#include "base/hash.h"
 #include "base/thread.h"
 
 #include <poll.h>
@@ -16,6 +17,7 @@
 #define CONNECT_MAX_US CLOCK_SECOND_US
 #define SEPARATOR '\x1f'
 #define CHANNEL_BYTES 100
+#define CHANNEL_SECRET_BYTES 16
 
 /* Words between keepers; others are the queue's. */
 static const struct str lanes_word = {"\x02", 1};   /* lanes were made: read them again */
@@ -152,11 +154,21 @@ static PGresult *ask_in_place(struct pg_keeper *keeper, const char *text, int co
     return placed || keeper->pooler ? ask(keeper, text, count, values) : NULL;
 }
 
+/* Every role of the database may listen to a channel whose name it knows, and hints have the names
+ * of queues. So the name is a secret of the store: who may not read its tables does not know it. */
 static bool listen_to_others(struct pg_keeper *keeper)
 {
-    char text[CHANNEL_BYTES + 16];
-    PGresult *result = ask(keeper, "SELECT 'perdura_' || coalesce(current_schema(), '')", 0, NULL);
+    char text[CHANNEL_BYTES + 16], secret[2 * CHANNEL_SECRET_BYTES + 1];
+    uint8_t bytes[CHANNEL_SECRET_BYTES];
+    const char *values[] = {secret};
+    PGresult *result;
 
+    hash_random(bytes, sizeof bytes);
+    hash_hex(bytes, sizeof bytes, secret);
+    result = ask_in_place(keeper, "INSERT INTO store_info AS i (name, value) "
+                          "VALUES ('hints', 'perdura_' || $1) "
+                          "ON CONFLICT (name) DO UPDATE SET value = i.value RETURNING value", 1,
+                          values);
     if (!result)
         return false;
     snprintf(keeper->channel, sizeof keeper->channel, "%s", PQgetvalue(result, 0, 0));

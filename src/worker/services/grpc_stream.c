@@ -274,6 +274,8 @@ static void refuse_status(struct service_call *call, const struct service_verdic
     struct str said = arena_format(&call->arena, "service " STR_FMT " answered with ",
                                    STR_ARG(call->line->rule->name));
 
+    if (answer->status != GRPC_STATUS_NONE)
+        call->words = words; /* at the end of what is said */
     if (answer->status == GRPC_STATUS_NONE)
         said = arena_format(&call->arena, STR_FMT "HTTP status %d and no gRPC status, which means "
                             "%s", STR_ARG(said), answer->http_status, status);

@@ -9,6 +9,7 @@
 
 #define CLOCK_SLACK_US (20 * CLOCK_MS_US) /* libcurl has a clock of its own */
 #define WORDS_BYTES_MAX 300 /* of the service's own reason */
+#define SECRET_WORD_BYTES 8 /* shorter words of a header are names of schemes */
 
 /* ---- errors ---- */
 
@@ -56,6 +57,21 @@ void answer_failed(struct service_call *call, const char *code, bool retryable,
     call->report.details = details(call, code);
 }
 
+/* Whether a secret, or a word of it ("Bearer TOKEN"), stands in a text. */
+static bool holds_word(struct str text, struct str secret)
+{
+    while (secret.len) {
+        const char *space = memchr(secret.data, ' ', secret.len);
+        size_t len = space ? (size_t)(space - secret.data) : secret.len;
+
+        if (len >= SECRET_WORD_BYTES && memmem(text.data, text.len, secret.data, len))
+            return true;
+        len += space != NULL;
+        secret = str_span(secret.data + len, secret.len - len);
+    }
+    return false;
+}
+
 /* A service may send back what it got. */
 bool answer_holds_secret(const struct service_call *call, struct str text)
 {
@@ -65,7 +81,8 @@ bool answer_holds_secret(const struct service_call *call, struct str text)
         const struct service_header *header = &rule->headers[i];
 
         if ((header->env.data || header->file.data) && header->value.len &&
-            memmem(text.data, text.len, header->value.data, header->value.len))
+            (memmem(text.data, text.len, header->value.data, header->value.len) ||
+             holds_word(text, header->value)))
             return true;
     }
     return false;
@@ -93,17 +110,13 @@ static struct str reason_of(struct service_call *call)
 static struct str status_message(struct service_call *call, const struct service_verdict *verdict)
 {
     const struct service_rule *rule = call->line->rule;
-    struct str reason = reason_of(call);
+    struct str reason = call->words = reason_of(call);
     bool redirects = strcmp(verdict->code, "redirect_refused") == 0;
-    struct str ours = arena_format(&call->arena,
-                                   "service " STR_FMT " answered with status %ld%s",
-                                   STR_ARG(rule->name), status_of(call),
-                                   redirects ? "; redirects are not followed" : "");
 
-    call->our_words = reason.data ? ours.len : 0;
-    return reason.data ? arena_format(&call->arena, STR_FMT ": " STR_FMT, STR_ARG(ours),
-                                      STR_ARG(reason))
-                       : ours;
+    return arena_format(&call->arena, "service " STR_FMT " answered with status %ld%s%s" STR_FMT,
+                        STR_ARG(rule->name), status_of(call),
+                        redirects ? "; redirects are not followed" : "", reason.data ? ": " : "",
+                        STR_ARG(reason));
 }
 
 /* ---- results ---- */
@@ -266,6 +279,7 @@ void answer_judge(struct service_call *call, CURLcode code, struct service_verdi
     bool cut = code == CURLE_WRITE_ERROR && status >= 300;
     bool late = clock_boot_us() + CLOCK_SLACK_US >= call->deadline_us;
 
+    call->words = STR_NONE; /* a lookup may have left some */
     if (call->too_large)
         answer_too_large(call, verdict);
     else if (code == CURLE_OPERATION_TIMEDOUT && late)

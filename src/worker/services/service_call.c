@@ -256,6 +256,7 @@ int call_prepare(struct service_call *call, struct str method, struct err *err)
     call->received_bytes = 0;
     call->too_large = call->is_async = false;
     call->reason[0] = '\0';
+    call->words = STR_NONE;
     set_protocols(call->easy);
     set_callbacks(call);
     TRY(fill_url(call, method, &verb, &url, err));

@@ -95,7 +95,7 @@ struct service_call {
     int64_t limit_ms; /* the timeout behind the deadline, for the error message */
     struct arena arena; /* of the report */
     struct report report;
-    size_t our_words; /* of the error, before those of the service; 0 = all are ours */
+    struct str words; /* of the service, at the end of the report's error; absent = none */
     char reason[CURL_ERROR_SIZE];
 };
 

@@ -30,20 +30,22 @@ static enum service_result result_of(const struct service_call *call,
     return SERVICE_RESULT_FAILED;
 }
 
+/* Everyone who may see services sees the last error, in every namespace: it is without the words of
+ * the service, which may have them from a payload. */
 void views_count(struct service_call *call, const struct service_verdict *verdict)
 {
     struct service_figures *figures = call->line->figures;
-    struct str error = call->report.error;
     enum service_result result = result_of(call, verdict);
     int64_t now_us = clock_wall_us();
+    struct str error = call->report.error;
 
     service_figures_add(figures, call->method, result, clock_boot_us() - call->began_us, now_us);
     figures->succeeded = !verdict->is_down;
     figures->failed = verdict->is_down;
     if (call->report.op != REPORT_FAIL)
         return;
-    if (call->our_words) /* those of the service may be about people, and figures are for many */
-        error = str_cut(error, call->our_words);
+    if (call->words.data && error.len > call->words.len + 2)
+        error.len -= call->words.len + 2;
     snprintf(figures->last_error, sizeof figures->last_error, STR_FMT,
              STR_ARG(str_cut(error, sizeof figures->last_error - 1)));
     figures->last_error_us = now_us;

@@ -90,6 +90,41 @@ static void user_rows_follow_their_owner(void **state)
     assert_int_equal(principal_row(&alice, STR_NONE, true), ROW_READ_ONLY);
 }
 
+/* Who becomes the maker of something sees it as one: not more than before. */
+static void a_maker_sees_its_own_and_no_one_becomes_one_to_see_more(void **state)
+{
+    static const struct {
+        enum principal_kind kind;
+        const char *scopes;
+        enum visibility own, other;
+        bool takes;
+    } rows[] = {
+        {PRINCIPAL_TOKEN, "admin", VISIBLE_WHOLE, VISIBLE_WHOLE, true},
+        {PRINCIPAL_TOKEN, "payloads:read", VISIBLE_WHOLE, VISIBLE_WHOLE, true},
+        {PRINCIPAL_TOKEN, "tasks:enqueue", VISIBLE_WHOLE, VISIBLE_NOT, false},
+        {PRINCIPAL_TOKEN, "tasks:enqueue tasks:read", VISIBLE_WHOLE, VISIBLE_REDACTED, false},
+        {PRINCIPAL_TOKEN, "tasks:read", VISIBLE_REDACTED, VISIBLE_REDACTED, true},
+        {PRINCIPAL_TOKEN, "tasks:control", VISIBLE_NOT, VISIBLE_NOT, true},
+        {PRINCIPAL_JWT, "tasks:control", VISIBLE_NOT, VISIBLE_NOT, false},
+        {PRINCIPAL_JWT, "payloads:read", VISIBLE_WHOLE, VISIBLE_WHOLE, true},
+    };
+
+    (void)state;
+    for (size_t i = 0; i < sizeof rows / sizeof *rows; i++) {
+        struct principal principal = {.kind = rows[i].kind, .scopes = set_of(rows[i].scopes),
+                                      .key = STR("token:1")};
+        struct err err = {0};
+
+        assert_int_equal(principal_visibility(&principal, STR("token:1")), rows[i].own);
+        assert_int_equal(principal_visibility(&principal, STR("token:2")), rows[i].other);
+        assert_int_equal(principal_visibility(&principal, STR_NONE), rows[i].other);
+        assert_int_equal(principal_check_take(&principal, STR("token:1"), "this task", &err), 0);
+        assert_int_equal(principal_check_take(&principal, STR("token:2"), "this task", &err) == 0,
+                         rows[i].takes);
+        assert_true(rows[i].takes || err.code == ERR_FORBIDDEN);
+    }
+}
+
 static void who_is_limited_to_a_user_says_no_other_and_leaves_alone_what_is_of_all(void **state)
 {
     static const enum scope of_all[] = {SCOPE_WORK, SCOPE_QUEUES_WRITE, SCOPE_METRICS_READ,
@@ -246,6 +281,7 @@ int main(void)
         cmocka_unit_test(unknown_words_are_refused_by_name),
         cmocka_unit_test(admin_allows_everything_and_payloads_include_tasks),
         cmocka_unit_test(user_rows_follow_their_owner),
+        cmocka_unit_test(a_maker_sees_its_own_and_no_one_becomes_one_to_see_more),
         cmocka_unit_test(who_is_limited_to_a_user_says_no_other_and_leaves_alone_what_is_of_all),
         cmocka_unit_test(lists_of_names_include_what_their_patterns_cover),
         cmocka_unit_test(a_credential_gives_no_more_than_its_maker_has),

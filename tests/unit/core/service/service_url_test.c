@@ -9,7 +9,8 @@
 
 #define PAYLOAD                                                                                  \
     "{\"id\":\"a/b c\",\"n\":7,\"yes\":true,\"none\":null,\"up\":\"..\",\"o\":{\"x\":"                \
-    "\"\\u00e9?#&\"},\"list\":[\"first\"],\"empty\":\"\"}"
+    "\"\\u00e9?#&\"},\"list\":[\"first\"],\"empty\":\"\",\"out\":\"x/../../y\",\"back\":\"..\\\\\",\"p\":\"..;a\"," \
+    "\"dot\":\"a..b\",\"twice\":\"%2e%2e\"}"
 #define TEXT(literal) {(literal), sizeof(literal) - 1}
 
 static const struct service_values values = {.id = TEXT("01900000-0000-7000-8000-000000000001"),
@@ -33,6 +34,8 @@ static void methods_become_requests(void **state)
         {"http://h", "PATCH /{payload/o/x}", "PATCH", "http://h/%C3%A9%3F%23%26"},
         {"http://h", "DELETE /{payload/list/0}/{data/step}/{metadata/tenant}", "DELETE",
          "http://h/first/two/gold"},
+        {"http://h/t", "/a..b/.c/...", "POST", "http://h/t/a..b/.c/..."},
+        {"http://h/t", "/{payload/dot}?next=../..", "POST", "http://h/t/a..b?next=../.."},
         {"http://h", "GET /by-key/{task/id}", "GET",
          "http://h/by-key/01900000-0000-7000-8000-000000000001"},
     };
@@ -55,7 +58,8 @@ static void values_that_cannot_stand_in_a_url_are_refused(void **state)
 {
     static const char *const methods[] = {
         "GET /{payload/up}/x", "GET /{payload/missing}", "GET /{payload/o}", "GET /{payload/list}",
-        "GET /{payload/none}", "GET /{payload/empty}",
+        "GET /{payload/none}", "GET /{payload/empty}", "GET /{payload/out}", "GET /{payload/back}",
+        "GET /{payload/p}", "GET /{payload/twice}",
     };
 
     (void)state;
@@ -76,7 +80,8 @@ static void methods_that_mean_nothing_are_refused(void **state)
     static const char *const methods[] = {
         "FETCH /x", "GET x", "GET ", "get /x", "GET /{payload}", "GET /{payload/x", "GET /x}",
         "GET /{secrets/x}", "GET /{task/lease}", "GET /a b", "GET /a#b", "GET /a\tb", "Name*",
-        "GET /{payload/~9}",
+        "GET /{payload/~9}", "..", ".", "/..", "/x/../y", "PUT /x/./y", "/%2e%2e/y", "/.%2E", "x/../y",
+        "/a%2f..%2Fb", "/..;v=1/y", "/a%5c..", "DELETE /../{payload/id}",
     };
 
     (void)state;
