@@ -201,7 +201,7 @@ class LookupTest(GrpcTest):
     arguments = ("--config", "p.yaml", "--lease", "1s")
 
     def test_what_was_done_is_found_before_a_repeat(self):
-        task = self.enqueue("service:s/Do", payload={"id": "once", "wait_ms": 100})
+        task = self.enqueue("service:s/Do", payload={"id": "once", "wait_ms": 60000})
         wait_until(self.target.seen, what="the call")
         self.server.process.kill()
         self.server.process.wait()
