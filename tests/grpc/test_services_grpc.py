@@ -245,6 +245,7 @@ class HealthTest(GrpcTest):
 
     def test_the_health_check_opens_and_closes_the_breaker(self):
         self.status("up")
+        self.assertEqual(self.expect(200, "GET", "/v1/services/s")["kind"], "grpc")
         self.target.say("not_serving")
         self.status("down")
         self.assertIn("SERVING", self.expect(200, "GET", "/v1/services/s")["last_error"])
