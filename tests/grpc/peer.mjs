@@ -39,6 +39,11 @@ function metadataOf(call) {
     .map(([key, value]) => [key, Buffer.isBuffer(value) ? `bytes:${value.toString('latin1')}` : value]));
 }
 
+function replyOf(request) {
+  return { did: request.id, n: String(request.n), at: request.at, part: request.part,
+    ...(request.fill_bytes ? { fill: Buffer.alloc(request.fill_bytes) } : {}) };
+}
+
 function end(call, callback) {
   const { request } = call;
   const key = call.metadata.get('idempotency-key')[0];
@@ -50,10 +55,8 @@ function end(call, callback) {
     callback({ code: request.status, details: request.message, metadata });
     return;
   }
-  const reply = { did: request.id, n: String(request.n), at: request.at, part: request.part,
-    ...(request.fill_bytes ? { fill: Buffer.alloc(request.fill_bytes) } : {}) };
-  done.set(key, reply);
-  callback(null, reply);
+  done.set(key, replyOf(request));
+  callback(null, done.get(key));
 }
 
 const server = new grpc.Server(options.streams ? { 'grpc.max_concurrent_streams': options.streams } : {});
@@ -64,6 +67,8 @@ server.addService(Peer.service, {
   Do(call, callback) {
     most = Math.max(most, ++underWay);
     connections.add(call.getPeer());
+    // What it does is done at once; the answer comes later.
+    if (!call.request.status) done.set(call.metadata.get('idempotency-key')[0], replyOf(call.request));
     if (!options.quiet) {
       say({ method: 'Do', metadata: metadataOf(call), request: call.request, deadline_ms: call.getDeadline() - Date.now(),
         peer: call.getPeer(), most, connections: connections.size });

@@ -4,13 +4,14 @@ import os
 import pathlib
 import shutil
 import signal
+import subprocess
 import tempfile
 import time
 import unittest
 
 from certificates import Authority
 from grpc_peer import Peer, descriptor
-from harness import wait_until
+from harness import binary, wait_until
 from test_services import ServiceTest
 
 ID = "spiffe://cluster.local/ns/whispr/sa/messaging"
@@ -203,7 +204,7 @@ class LookupTest(GrpcTest):
     arguments = ("--config", "p.yaml", "--lease", "1s")
 
     def test_what_was_done_is_found_before_a_repeat(self):
-        task = self.enqueue("service:s/Do", payload={"id": "once", "wait_ms": 100})
+        task = self.enqueue("service:s/Do", payload={"id": "once", "wait_ms": 60000})
         wait_until(self.target.seen, what="the call")
         self.server.process.kill()
         self.server.process.wait()
@@ -247,6 +248,7 @@ class HealthTest(GrpcTest):
 
     def test_the_health_check_opens_and_closes_the_breaker(self):
         self.status("up")
+        self.assertEqual(self.expect(200, "GET", "/v1/services/s")["kind"], "grpc")
         self.target.say("not_serving")
         self.status("down")
         self.assertIn("SERVING", self.expect(200, "GET", "/v1/services/s")["last_error"])
@@ -367,6 +369,36 @@ class NoCertificateTest(MutualTest):
         task = self.outcome("Do")
         self.assertEqual(task["status"], "dead_letter")
         self.assertEqual(self.target.seen(), [])
+
+
+class ConfigurationTest(unittest.TestCase):
+    """What cannot be a gRPC service is refused with its reason."""
+
+    def refusal(self, service, method="Do"):
+        with tempfile.TemporaryDirectory() as folder:
+            path = pathlib.Path(folder, "p.yaml")
+            path.write_text(f"services:\n  - {{name: s, {service}}}\n"
+                            f"handlers:\n  - {{type: x, service: s, method: '{method}'}}\n")
+            path.chmod(0o600)
+            done = subprocess.run([binary(), "serve", "--config", path, "--store",
+                                   os.path.join(folder, "x.db"), "--listen", "127.0.0.1:0"],
+                                  capture_output=True, text=True, timeout=60, check=False)
+            self.assertNotEqual(done.returncode, 0, done.stdout)
+            return done.stderr
+
+    def test_what_does_not_go_together_is_refused(self):
+        for service, sentence in (
+                ("url: 'http://127.0.0.1:1', package: a.B", "descriptor, package or health.method"),
+                ("url: 'http://127.0.0.1:1', health: {method: grpc.health.v1}", "health.method"),
+                ("url: 'grpc://127.0.0.1:1/path', package: a.B", "grpc:// or grpcs:// and a host"),
+                ("url: 'grpc://127.0.0.1:1', package: a.B, health: {path: /x}", "in place of health.path"),
+                ("url: 'grpc://127.0.0.1:1', package: a.B, headers: {Grpc-Timeout: 1S}", "gRPC itself"),
+                ("url: 'grpc://10.0.0.1:1', package: a.B", "clear_text"),
+                ("url: 'grpc://127.0.0.1:1', package: a.B, tls: {ca: x}", "nothing would be encrypted"),
+                ("url: 'grpc://127.0.0.1:1'", "its service has no package"),
+                ("url: 'grpc://127.0.0.1:1', package: a.B, descriptor: /nothing", "cannot read the descriptor")):
+            self.assertIn(sentence, self.refusal(service), service)
+        self.assertIn("must be Method", self.refusal("url: 'grpc://127.0.0.1:1', package: a.B", "PUT /x"))
 
 
 class ReloadTest(GrpcTest):

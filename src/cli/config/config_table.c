@@ -460,7 +460,7 @@ static const struct config_field root_fields[] = {
      .record = &handler_record, .help = "what runs tasks, by type"},
     {.key = "services", .live = true, .kind = CONFIG_LIST, SETTING_LIST(pool.services), .max = 1024,
      .record = &config_service_record,
-     .help = "programs of others that run tasks, over HTTP"},
+     .help = "programs of others that run tasks, over HTTP or gRPC"},
     {.key = "queues", .live = true, .kind = CONFIG_LIST, SETTING_LIST(queues), .max = BOUND_QUEUES,
      .record = &queue_record, .help = "limits and order of queues"},
     {.key = "rules", .live = true, .kind = CONFIG_LIST, SETTING_LIST(rules), .max = 1024,

@@ -151,7 +151,7 @@ int grpc_path_write(struct str package, struct str method, struct buf *out, stru
         package = str_span(name.data, (size_t)(slash - name.data));
         name = str_span(slash + 1, name.len - package.len - 1);
     }
-    if (!is_name(name))
+    if (!is_name(name) || (slash && !is_name(package)))
         return err_set(err, ERR_INVALID, "the method '" STR_FMT "' of a gRPC service must be "
                        "Method or /package.Service/Method", STR_ARG(method));
     if (!is_name(package))

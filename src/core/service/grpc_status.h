@@ -11,6 +11,7 @@
 #define GRPC_STATUS_NONE (-1) /* the service said none */
 #define GRPC_STATUS_OK 0
 #define GRPC_STATUS_UNKNOWN 2
+#define GRPC_STATUS_DEADLINE_EXCEEDED 4
 #define GRPC_STATUS_NOT_FOUND 5
 #define GRPC_STATUS_COUNT 17
 

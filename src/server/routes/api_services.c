@@ -7,6 +7,7 @@
 #include "base/clock.h"
 #include "base/json.h"
 #include "core/render.h"
+#include "core/service/service_url.h"
 
 static uint32_t count_services(const struct server *server)
 {
@@ -55,7 +56,7 @@ static void write_service(struct api_call *call, const void *item)
     service_figures_rates(figures, clock_wall_us(), &hour, &day);
     buf_byte(out, '{');
     render_text(out, "name", view->name);
-    render_text(out, "kind", STR("http"));
+    render_text(out, "kind", service_url_is_grpc(view->url) ? STR("grpc") : STR("http"));
     render_text(out, "url", view->url);
     render_text(out, "status", str_of(view->status));
     render_text(out, "breaker", view->down_since_us ? STR("open") : STR("closed"));

@@ -1,5 +1,6 @@
-/* The file with the descriptors of a gRPC service: read at the start, and again when it has changed.
- * A file that cannot be used leaves the one before it in force. */
+/* The file with the descriptors of a gRPC service: read at the start, and again when it has
+ * changed. A file that cannot be used leaves the one before it in force. The loop's thread, but for
+ * the first time. */
 #include <errno.h>
 
 #include "base/clock.h"

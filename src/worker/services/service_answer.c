@@ -4,6 +4,7 @@
 #include "base/clock.h"
 #include "base/json.h"
 #include "core/bounds.h"
+#include "core/service/grpc_status.h"
 #include "worker/process/control_line.h"
 #include "worker/services/service_int.h"
 
@@ -278,11 +279,13 @@ void answer_judge(struct service_call *call, CURLcode code, struct service_verdi
     long status = status_of(call);
     bool cut = code == CURLE_WRITE_ERROR && status >= 300;
     bool late = clock_boot_us() + CLOCK_SLACK_US >= call->deadline_us;
+    bool said_late = call->stream && code == CURLE_OK && /* it knows our deadline */
+                     status == GRPC_STATUS_DEADLINE_EXCEEDED;
 
     call->words = STR_NONE; /* a lookup may have left some */
     if (call->too_large)
         answer_too_large(call, verdict);
-    else if (code == CURLE_OPERATION_TIMEDOUT && late)
+    else if (late && (code == CURLE_OPERATION_TIMEDOUT || said_late))
         timed_out(call, verdict);
     else if (call->stream && code == CURLE_OK)
         grpc_judge_answer(call, verdict);

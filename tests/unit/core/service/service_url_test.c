@@ -107,7 +107,10 @@ static void addresses_are_strict(void **state)
         {"ftp://h", false, false, false},             {"http://u:p@h/", false, true, false},
         {"http://h/?a=b", false, true, false},        {"http://h:0/", false, true, false},
         {"http://h:99999", false, true, false},       {"http://h/a b", false, true, false},
-        {"http://h/#x", false, true, false},
+        {"http://h/#x", false, true, false},          {"grpc://127.0.0.1:5", true, true, true},
+        {"grpcs://h:5", true, false, false},          {"grpc://10.0.0.1:5", true, true, false},
+        {"grpcs://h:5/", false, false, false},        {"grpcs://h/p", false, false, false},
+        {"grpc://", false, true, false},              {"grpcs://u@h:5", false, false, false},
     };
 
     (void)state;
