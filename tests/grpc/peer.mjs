@@ -51,6 +51,7 @@ function end(call, callback) {
     return;
   }
   const reply = { did: request.id, n: String(request.n), at: request.at, part: request.part,
+    sizes_by_name: request.sizes_by_name,
     ...(request.fill_bytes ? { fill: Buffer.alloc(request.fill_bytes) } : {}) };
   done.set(key, reply);
   callback(null, reply);

@@ -32,7 +32,7 @@ class ExampleServices(unittest.TestCase):
         return subprocess.Popen(
             [sys.executable, EXAMPLE / "start.py", "--perdura", harness.binary(), "--folder", self.folder,
              "--free-ports", *more], stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True,
-            env={**os.environ, "EXAMPLE_PACKAGES": PACKAGES})
+            env={**os.environ, "EXAMPLE_PACKAGES": os.path.join(PACKAGES, "node_modules")})
 
     def started(self):
         """The program, its API's address, once all is there."""
