@@ -40,7 +40,7 @@ function metadataOf(call) {
 }
 
 function replyOf(request) {
-  return { did: request.id, n: String(request.n), at: request.at, part: request.part,
+  return { did: request.id, n: String(request.n), at: request.at, part: request.part, sizes_by_name: request.sizes_by_name,
     ...(request.fill_bytes ? { fill: Buffer.alloc(request.fill_bytes) } : {}) };
 }
 

@@ -53,6 +53,11 @@ class CallTest(GrpcTest):
         self.assertTrue(0 < int(metadata["perdura-deadline-ms"]) <= 20000)
         self.assertTrue(0 < call["deadline_ms"] <= 20000, call["deadline_ms"])
 
+    def test_maps_whose_entries_reflection_names_differently(self):
+        ended = self.ended(self.enqueue("call:x", payload={"sizes_by_name": {"a": 1, "b": 2}})["id"])
+        self.assertEqual(ended["status"], "completed", ended["error"])
+        self.assertEqual(ended["result"]["sizesByName"], {"a": 1, "b": 2})
+
     def test_the_trace_of_the_task_goes_on(self):
         trace = "00-0af7651916cd43dd8448eb211c80319c-b7ad6b7169203331-01"
         task = self.expect(201, "POST", "/v1/tasks", {"type": "call:x"}, {"traceparent": trace})

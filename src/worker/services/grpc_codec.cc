@@ -128,6 +128,45 @@ void set_text(pb::Message *message, const char *name, const std::string &value)
                                         value);
 }
 
+/* The name that protoc gives the type behind a map field: by_day becomes ByDayEntry. */
+std::string entry_name(const std::string &field)
+{
+    std::string name;
+    bool begins = true;
+
+    for (char c : field) {
+        if (c == '_')
+            begins = true;
+        else {
+            name += begins && c >= 'a' && c <= 'z' ? static_cast<char>(c - 'a' + 'A') : c;
+            begins = false;
+        }
+    }
+    return name + "Entry";
+}
+
+/* The reflection of Node.js gives the types behind maps names of its own, which libprotobuf refuses. */
+void rename_map_entries(pb::DescriptorProto *message)
+{
+    for (pb::DescriptorProto &nested : *message->mutable_nested_type()) {
+        rename_map_entries(&nested);
+        if (!nested.options().map_entry())
+            continue;
+        for (pb::FieldDescriptorProto &field : *message->mutable_field()) {
+            const std::string &type = field.type_name();
+            size_t dot = type.rfind('.');
+            size_t from = dot == std::string::npos ? 0 : dot + 1;
+
+            if (field.label() == pb::FieldDescriptorProto::LABEL_REPEATED &&
+                type.compare(from, std::string::npos, nested.name()) == 0) {
+                nested.set_name(entry_name(field.name()));
+                field.set_type_name(type.substr(0, from) + nested.name());
+                break;
+            }
+        }
+    }
+}
+
 /* The first word against a file; without it libprotobuf writes to the terminal. */
 class Errors : public pb::DescriptorPool::ErrorCollector {
 public:
@@ -343,6 +382,8 @@ enum grpc_coded add_files(struct grpc_schema *schema, const pb::Message &files,
             put(why, "the service's reflection has a file that is no descriptor");
             return GRPC_INVALID;
         }
+        for (pb::DescriptorProto &message : *file.mutable_message_type())
+            rename_map_entries(&message);
         added = schema->add(file, why);
         if (added != GRPC_CODED)
             return added;
