@@ -24,6 +24,7 @@ struct http_peer {
 #define HTTP_PEER_BUCKETS 1024
 
 struct http_peers {
+    uint64_t seed; /* secret, of this process */
     struct http_peer *buckets[HTTP_PEER_BUCKETS];
     struct http_strangers strangers; /* of all addresses */
     uint32_t strangers_count;

@@ -70,6 +70,7 @@ struct door *door_open(struct server *server, struct err *err)
         return NULL;
     }
     door->server = server;
+    hash_random(&door->guard.seed, sizeof door->guard.seed);
     TAILQ_INIT(&door->held);
     door_waits_init(&door->waits);
     door->jwt = door_jwt_open(server->loop, server->log, on_keys, door, err);
