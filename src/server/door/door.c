@@ -169,7 +169,8 @@ static int check_right(struct api_call *call)
     const struct right *needs = &call->route->needs;
     const struct principal *principal = call->principal;
 
-    if (needs->kind == RIGHT_NONE)
+    if (needs->kind == RIGHT_NONE ||
+        (!principal && auth_is_open(&call->server->auth, call->request)))
         return 0;
     if (!principal)
         return err_set(&call->err, ERR_UNAUTHORIZED, "the request has no credential; send one as "
