@@ -146,7 +146,7 @@ struct http_address {
     uint8_t bytes[16];
 };
 const struct http_address *http_peer_address(const struct http_exchange *exchange);
-/* Of a table of addresses. With a secret seed no client can choose addresses for one place of it. */
+/* For tables. With a secret seed no client can choose addresses that share a place. */
 uint32_t http_address_hash(const struct http_address *address, uint64_t seed);
 bool http_address_eq(const struct http_address *a, const struct http_address *b);
 
