@@ -73,21 +73,42 @@ class Guarded(own.Server):
         return super().http(mode, connections, batch, tasks, ("--token", self.token, *extra))
 
 
-def compare(name, servers, steps, turns, say):
-    """servers: {"off", "on"}; steps: {name: function of a server that returns a rate}. The ratios."""
+def cpu_seconds(pid):
+    """Of the threads of a process, and of the processes below it."""
+    total, children = 0, []
+    for thread in os.listdir(f"/proc/{pid}/task"):
+        place = f"/proc/{pid}/task/{thread}"
+        try:
+            with open(f"{place}/schedstat", encoding="utf-8") as handle:
+                total += int(handle.read().split()[0]) / 1e9
+            with open(f"{place}/children", encoding="utf-8") as handle:
+                children += handle.read().split()
+        except OSError:  # it has ended
+            continue
+    return total + sum(map(cpu_seconds, children))
+
+
+def compare(name, servers, steps, turns, say, database=None):
+    """servers: {"off", "on"}; steps: {name: function of a server that returns a rate}. The ratios of rates, and
+    those of the processor time that server and database took: on a busy machine they say more."""
     rates = {step: {side: [] for side in servers} for step in steps}
+    times = {step: {side: [] for side in servers} for step in steps}
     for turn in range(turns + 1):  # the first fills caches and does not count
         for step, run in steps.items():
             for side in ("off", "on") if turn % 2 else ("on", "off"):
+                pids = [servers[side].process.pid] + ([database] if database else [])
+                before = sum(map(cpu_seconds, pids))
                 rate = run(servers[side])
                 if turn:
                     rates[step][side].append(rate)
+                    times[step][side].append(sum(map(cpu_seconds, pids)) - before)
         say(f"access: {name}, turn {turn} of {turns}")
     row = {}
     for step, sides in rates.items():
         row[f"{name}_{step}_ratio"] = statistics.median(
             on / off for on, off in zip(sides["on"], sides["off"]))
         row[f"{name}_{step}_off"] = statistics.median(sides["off"])
+        row[f"{name}_{step}_cpu_ratio"] = sum(times[step]["off"]) / sum(times[step]["on"])
     return row
 
 
@@ -145,7 +166,8 @@ def measure_policies(build, scale, turns, say):
                                         f"'{ROLE}' = ANY (roles)")
                 if policies[0][0] == "0":
                     raise own.BenchError("there are no policies to measure")
-                return compare("policies", {"off": off, "on": on}, steps_of(scale), turns, say)
+                return compare("policies", {"off": off, "on": on}, steps_of(scale), turns, say,
+                               server.process.pid)
 
 
 def first_claims(server, token):
