@@ -255,7 +255,7 @@ class Shipped(ApiTest):
 
     def test_d14_alert_rules_name_metrics_that_exist(self):
         # Only where queues are routed to several stores.
-        self.assert_known(RULES.read_text(), also={"perdura_stores_down"})
+        self.assert_known(RULES.read_text(), also={"perdura_stores_down", "perdura_encrypted_texts_damaged_total"})
 
     def test_d14_the_dashboard_names_metrics_that_exist(self):
         dashboard = json.loads(DASHBOARD.read_text())
