@@ -26,6 +26,7 @@ TURNS = 5
 TOKENS, NAMESPACES = 10000, 1000
 BACKLOG = 1000000
 CLAIMS = 500  # of the idle namespace
+NEIGHBOUR_ROUNDS = 10
 SEALED_BYTES = 1024
 ROLE = "bench_sql_role"
 TEAM = "team"
@@ -170,7 +171,7 @@ def measure_policies(build, scale, turns, say):
                                server.process.pid)
 
 
-def first_claims(server, token):
+def first_claims(server, token, count):
     """Microseconds from asking for a task that waits to having it, one after the other."""
     connection = http.client.HTTPConnection(server.address, timeout=60)
 
@@ -185,40 +186,58 @@ def first_claims(server, token):
 
     call("/v1/workers", {"id": "quiet-1", "pool_size": 1000, "queues": ["default"]})
     times = []
-    for _ in range(CLAIMS):
+    for _ in range(count):
         call("/v1/tasks", {"type": "bench"})
         begin = time.monotonic_ns()
         if len(call("/v1/workers/quiet-1:claim", {"max": 1})["tasks"]) != 1:
             raise own.BenchError("the task of the idle namespace was not handed out")
         times.append((time.monotonic_ns() - begin) / 1000)
     connection.close()
-    times.sort()
-    return times[CLAIMS // 2], times[CLAIMS * 99 // 100]
+    return times
+
+
+def percentile_99(times):
+    return sorted(times)[len(times) * 99 // 100]
+
+
+def quiet_namespace(server):
+    server.call("POST", "/v1/namespaces", {"name": "quiet"})
+    token = server.make_token("quiet", "quiet")
+    first_claims(server, token, CLAIMS // NEIGHBOUR_ROUNDS)
+    return token
 
 
 def measure_neighbour(build, scale, _turns, say):
-    """While the million waits, workers of that namespace claim all the time, as they would."""
-    with Guarded(build, namespace="busy") as server:
-        server.call("POST", "/v1/namespaces", {"name": "quiet"})
-        token = server.make_token("quiet", "quiet")
-        first_claims(server, token)
-        alone = first_claims(server, token)
+    """Two servers in turns, one of them with a neighbour whose million tasks wait; at the end that neighbour's workers
+    claim all the time, as they would."""
+    with Guarded(build, namespace="busy") as server, Guarded(build, namespace="busy") as other:
+        token, lonely = quiet_namespace(server), quiet_namespace(other)
         server.http("enqueue", 2, 1000, int(BACKLOG * scale))
         say(f"access: {int(BACKLOG * scale):,} tasks of a neighbour wait")
-        idle = first_claims(server, token)
+        alone, waiting, took = [], [], {True: 0, False: 0}
+        for turn in range(2 * NEIGHBOUR_ROUNDS):
+            beside = turn % 4 in (1, 2)
+            where = server if beside else other
+            before = cpu_seconds(where.process.pid)
+            times = first_claims(where, token if beside else lonely, CLAIMS // NEIGHBOUR_ROUNDS)
+            took[beside] += cpu_seconds(where.process.pid) - before
+            (waiting if beside else alone).extend(times)
         drain = subprocess.Popen([os.path.join(build, "http_load"), server.address, "drain",
                                   "--connections", "2", "--batch", "10", "--token", server.token],
                                  stdout=subprocess.DEVNULL, stderr=subprocess.DEVNULL)
         try:
             time.sleep(0.5)
-            busy = first_claims(server, token)
+            working = first_claims(server, token, CLAIMS)
             if drain.poll() is not None:
                 raise own.BenchError("the neighbour's workers ended too early")
         finally:
             own.stop_process(drain)
-    return {"neighbour_backlog": int(BACKLOG * scale), "neighbour_alone_p99_us": alone[1],
-            "neighbour_waiting_p99_us": idle[1], "neighbour_waiting_ratio": idle[1] / alone[1],
-            "neighbour_working_p99_us": busy[1]}
+    row = {f"neighbour_{name}_p99_us": percentile_99(times)
+           for name, times in (("alone", alone), ("waiting", waiting), ("working", working))}
+    return {**row, "neighbour_backlog": int(BACKLOG * scale),
+            "neighbour_waiting_ratio": row["neighbour_waiting_p99_us"] / row["neighbour_alone_p99_us"],
+            "neighbour_median_ratio": statistics.median(waiting) / statistics.median(alone),
+            "neighbour_cpu_ratio": took[True] / took[False]}
 
 
 def measure_memory(build):

@@ -137,14 +137,17 @@ def access(results):
              ("tls", "TLS on kept connections", "0.85"),
              ("sealed", "payloads of 1 KiB encrypted", "0.90"),
              ("policies", "row-level security on PostgreSQL", "0.95"))
-    lines = [[name, *(number(row.get(f"{kind}_{step}_ratio"), 2) for step in ("enqueue", "claim", "life")),
-              aim] for kind, name, aim in kinds]
+    lines = [[name, *(f"{number(row.get(f'{kind}_{step}_ratio'), 2)} ({number(row.get(f'{kind}_{step}_cpu_ratio'), 2)})"
+                      for step in ("enqueue", "claim", "life")), aim] for kind, name, aim in kinds]
     return (table(["rate with, of the rate without", "enqueue, 32 in flight", "claim and complete",
                    "whole life", "aim"], lines) +
+            "\nIn brackets: what part of the processor time with it the server (and the database) took without it. "
+            "Rates depend on disk and load, these hardly do.\n"
             f"\nBeside a namespace with {number(row.get('neighbour_backlog'))} waiting tasks, 99 of 100 "
             f"claims of an idle one are answered within {number(row.get('neighbour_waiting_p99_us') / 1000, 2)} ms; "
             f"alone it was {number(row.get('neighbour_alone_p99_us') / 1000, 2)} ms (ratio "
-            f"{number(row.get('neighbour_waiting_ratio'), 2)}, aim: 2), and while two clients of the other "
+            f"{number(row.get('neighbour_waiting_ratio'), 2)}, aim: 2; of the medians "
+            f"{number(row.get('neighbour_median_ratio'), 2)}), and while two clients of the other "
             f"claim and report as fast as they can {number(row.get('neighbour_working_p99_us') / 1000, 2)} ms. An "
             f"idle server with TLS, tokens, namespaces, audit trail and encryption has "
             f"{number(row.get('idle_mib'), 1)} MiB (aim: below 24), after 2,000 tasks "

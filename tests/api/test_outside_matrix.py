@@ -4,7 +4,6 @@ from the table of test_token_matrix; the routes come from the server."""
 import concurrent.futures
 import contextlib
 import http.client
-import itertools
 import json
 import os
 import shutil
@@ -18,7 +17,7 @@ from jwts import AUDIENCE, ISSUER, Issuer, Key, bearer
 from test_tls import Tls
 from test_token_matrix import EVERYWHERE, EXPECTED, NAMES, THREADS, allows
 from test_ways_in import Configured
-from token_harness import ROOT_TOKEN
+from token_harness import ROOT_TOKEN, Addresses
 
 HERE = "127.0.0.1"     # the proxy, which the server trusts
 ELSEWHERE = "127.0.0.2"
@@ -72,7 +71,7 @@ class OutsideMatrix(Tls, Configured):
         self.access = ACCESS % (ISSUER, AUDIENCE, self.issuer.url)
         self.clients = None
         super().setUp()
-        self.places = itertools.count(1)
+        self.addresses = Addresses()
         self.contexts = {name: certificates.client_context(self.authority.pem, self.clients.sign(name, sans))
                          for name, sans in (("unmapped", "URI:spiffe://example.org/other"),
                                             ("worker", "URI:spiffe://example.org/worker"),
@@ -108,14 +107,9 @@ class OutsideMatrix(Tls, Configured):
         made["foreign certificate"] = ({}, self.contexts["foreign"], ELSEWHERE)
         return made
 
-    def fresh_address(self):
-        """Ten wrong ones of an address are answered at once, so that thousands of them do not take minutes."""
-        number = next(self.places) // 8
-        return f"127.1.{number // 200}.{1 + number % 200}"
-
     def ask(self, method, path, headers, context, address):
         connection = http.client.HTTPSConnection(*self.server.address, timeout=60, context=context,
-                                                 source_address=(address or self.fresh_address(), 0))
+                                                 source_address=(address or self.addresses.next(), 0))
         body = b"{}" if method in ("POST", "PATCH") else None
         try:
             with contextlib.suppress(BrokenPipeError, ConnectionResetError):
