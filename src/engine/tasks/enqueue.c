@@ -650,7 +650,7 @@ int enqueue_tasks(struct batch *batch, struct task_input *inputs, uint32_t count
     return 0;
 }
 
-/* Who forks makes a copy of what somebody else may have made. */
+/* A fork is a copy of what another client may have made. */
 static int note_fork(struct batch *batch, const struct enqueue_request *request, uint32_t at,
                      struct err *err)
 {
