@@ -55,7 +55,7 @@ def report(ledger):
     if not rows:
         return ""
     lines = ["## Time of refusals", "", "A principal of one user asks for ids of another user and for ids of nothing, in "
-             "a random order. Could the two be told apart by how long the answers took (Mann and Whitney)? With runs "
+             "a random order. Does the time of the answers tell the two apart (Mann and Whitney)? With runs "
              "that do not differ, one p in a hundred is below 0.01 by chance.", "",
              "| route | runs | p of each | median, foreign | median, missing |", "|---|---:|---|---:|---:|"]
     for route in dict.fromkeys(row["route"] for row in rows):
