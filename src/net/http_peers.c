@@ -99,6 +99,26 @@ void http_peers_remove(struct http_peers *peers, struct http_exchange *exchange)
     }
 }
 
+bool http_peers_own(struct http_peers *peers, struct http_exchange *exchange, uint64_t owner,
+                    uint32_t max)
+{
+    uint16_t *owned = &peers->owned[hash_bytes64(&owner, sizeof owner, peers->seed) % HTTP_OWNERS];
+
+    if (*owned >= max || *owned == UINT16_MAX)
+        return false;
+    http_peers_disown(exchange);
+    ++*owned;
+    exchange->place.owned = owned;
+    return true;
+}
+
+void http_peers_disown(struct http_exchange *exchange)
+{
+    if (exchange->place.owned)
+        --*exchange->place.owned;
+    exchange->place.owned = NULL;
+}
+
 static bool is_idle(const struct http_exchange *exchange)
 {
     return exchange->phase == HTTP_PHASE_IDLE || exchange->phase == HTTP_PHASE_LINGER;
