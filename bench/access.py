@@ -89,7 +89,19 @@ def cpu_seconds(pid):
     return total + sum(map(cpu_seconds, children))
 
 
-def compare(name, servers, steps, turns, say, database=None):
+def backends(postmaster, url):
+    """Processes of PostgreSQL that serve this database; not what it does in the background."""
+    name = url.rsplit("/", 1)[1].split("?")[0]
+    found = []
+    with open(f"/proc/{postmaster}/task/{postmaster}/children", encoding="utf-8") as handle:
+        for child in handle.read().split():
+            with open(f"/proc/{child}/cmdline", encoding="utf-8") as title:
+                if f" {name} " in title.read():
+                    found.append(child)
+    return found
+
+
+def compare(name, servers, steps, turns, say, postmaster=None):
     """servers: {"off", "on"}; steps: {name: function of a server that returns a rate}. The ratios of rates, and
     those of the processor time that server and database took: on a busy machine they say more."""
     rates = {step: {side: [] for side in servers} for step in steps}
@@ -97,7 +109,7 @@ def compare(name, servers, steps, turns, say, database=None):
     for turn in range(turns + 1):  # the first fills caches and does not count
         for step, run in steps.items():
             for side in ("off", "on") if turn % 2 else ("on", "off"):
-                pids = [servers[side].process.pid] + ([database] if database else [])
+                pids = [servers[side].process.pid] + (backends(postmaster, servers[side].store) if postmaster else [])
                 before = sum(map(cpu_seconds, pids))
                 rate = run(servers[side])
                 if turn:

@@ -141,8 +141,8 @@ def access(results):
                       for step in ("enqueue", "claim", "life")), aim] for kind, name, aim in kinds]
     return (table(["rate with, of the rate without", "enqueue, 32 in flight", "claim and complete",
                    "whole life", "aim"], lines) +
-            "\nIn brackets: what part of the processor time with it the server (and the database) took without it. "
-            "Rates depend on disk and load, these hardly do.\n"
+            "\nIn brackets: processor time without it, as a part of that with it (of the server, and of its sessions in the "
+            "database). On a busy machine rates say little; these are within a tenth.\n"
             f"\nBeside a namespace with {number(row.get('neighbour_backlog'))} waiting tasks, 99 of 100 "
             f"claims of an idle one are answered within {number(row.get('neighbour_waiting_p99_us') / 1000, 2)} ms; "
             f"alone it was {number(row.get('neighbour_alone_p99_us') / 1000, 2)} ms (ratio "
