@@ -28,7 +28,7 @@ struct refusal_timer {
     int fd;
 };
 
-/* A refusal is due a whole number of steps after its request arrived, and a part of one that no client
+/* A refusal is due some steps after its request arrived, and a part of one that no client
  * can know: on a busy machine a thread that had more to do is woken some microseconds later. */
 static int64_t due_us(const struct api_call *call, int64_t now_us)
 {
