@@ -26,6 +26,7 @@ TURNS = 5
 TOKENS, NAMESPACES = 10000, 1000
 BACKLOG = 1000000
 CLAIMS = 500  # of the idle namespace
+NEIGHBOUR_ROUNDS = 10
 SEALED_BYTES = 1024
 ROLE = "bench_sql_role"
 TEAM = "team"
@@ -73,21 +74,54 @@ class Guarded(own.Server):
         return super().http(mode, connections, batch, tasks, ("--token", self.token, *extra))
 
 
-def compare(name, servers, steps, turns, say):
-    """servers: {"off", "on"}; steps: {name: function of a server that returns a rate}. The ratios."""
+def cpu_seconds(pid):
+    """Of the threads of a process, and of the processes below it."""
+    total, children = 0, []
+    for thread in os.listdir(f"/proc/{pid}/task"):
+        place = f"/proc/{pid}/task/{thread}"
+        try:
+            with open(f"{place}/schedstat", encoding="utf-8") as handle:
+                total += int(handle.read().split()[0]) / 1e9
+            with open(f"{place}/children", encoding="utf-8") as handle:
+                children += handle.read().split()
+        except OSError:  # it has ended
+            continue
+    return total + sum(map(cpu_seconds, children))
+
+
+def backends(postmaster, url):
+    """Processes of PostgreSQL that serve this database; not what it does in the background."""
+    name = url.rsplit("/", 1)[1].split("?")[0]
+    found = []
+    with open(f"/proc/{postmaster}/task/{postmaster}/children", encoding="utf-8") as handle:
+        for child in handle.read().split():
+            with open(f"/proc/{child}/cmdline", encoding="utf-8") as title:
+                if f" {name} " in title.read():
+                    found.append(child)
+    return found
+
+
+def compare(name, servers, steps, turns, say, postmaster=None):
+    """servers: {"off", "on"}; steps: {name: function of a server that returns a rate}. The ratios of rates, and
+    those of the processor time that server and database took: on a busy machine they say more."""
     rates = {step: {side: [] for side in servers} for step in steps}
+    times = {step: {side: [] for side in servers} for step in steps}
     for turn in range(turns + 1):  # the first fills caches and does not count
         for step, run in steps.items():
             for side in ("off", "on") if turn % 2 else ("on", "off"):
+                pids = [servers[side].process.pid] + (backends(postmaster, servers[side].store) if postmaster else [])
+                before = sum(map(cpu_seconds, pids))
                 rate = run(servers[side])
                 if turn:
                     rates[step][side].append(rate)
+                    times[step][side].append(sum(map(cpu_seconds, pids)) - before)
         say(f"access: {name}, turn {turn} of {turns}")
     row = {}
     for step, sides in rates.items():
         row[f"{name}_{step}_ratio"] = statistics.median(
             on / off for on, off in zip(sides["on"], sides["off"]))
         row[f"{name}_{step}_off"] = statistics.median(sides["off"])
+        row[f"{name}_{step}_cpu_ratio"] = sum(times[step]["off"]) / sum(times[step]["on"])
     return row
 
 
@@ -145,10 +179,11 @@ def measure_policies(build, scale, turns, say):
                                         f"'{ROLE}' = ANY (roles)")
                 if policies[0][0] == "0":
                     raise own.BenchError("there are no policies to measure")
-                return compare("policies", {"off": off, "on": on}, steps_of(scale), turns, say)
+                return compare("policies", {"off": off, "on": on}, steps_of(scale), turns, say,
+                               server.process.pid)
 
 
-def first_claims(server, token):
+def first_claims(server, token, count):
     """Microseconds from asking for a task that waits to having it, one after the other."""
     connection = http.client.HTTPConnection(server.address, timeout=60)
 
@@ -163,40 +198,58 @@ def first_claims(server, token):
 
     call("/v1/workers", {"id": "quiet-1", "pool_size": 1000, "queues": ["default"]})
     times = []
-    for _ in range(CLAIMS):
+    for _ in range(count):
         call("/v1/tasks", {"type": "bench"})
         begin = time.monotonic_ns()
         if len(call("/v1/workers/quiet-1:claim", {"max": 1})["tasks"]) != 1:
             raise own.BenchError("the task of the idle namespace was not handed out")
         times.append((time.monotonic_ns() - begin) / 1000)
     connection.close()
-    times.sort()
-    return times[CLAIMS // 2], times[CLAIMS * 99 // 100]
+    return times
+
+
+def percentile_99(times):
+    return sorted(times)[len(times) * 99 // 100]
+
+
+def quiet_namespace(server):
+    server.call("POST", "/v1/namespaces", {"name": "quiet"})
+    token = server.make_token("quiet", "quiet")
+    first_claims(server, token, CLAIMS // NEIGHBOUR_ROUNDS)
+    return token
 
 
 def measure_neighbour(build, scale, _turns, say):
-    """While the million waits, workers of that namespace claim all the time, as they would."""
-    with Guarded(build, namespace="busy") as server:
-        server.call("POST", "/v1/namespaces", {"name": "quiet"})
-        token = server.make_token("quiet", "quiet")
-        first_claims(server, token)
-        alone = first_claims(server, token)
+    """Two servers in turns, one of them with a neighbour whose million tasks wait; at the end that neighbour's workers
+    claim all the time, as they would."""
+    with Guarded(build, namespace="busy") as server, Guarded(build, namespace="busy") as other:
+        token, lonely = quiet_namespace(server), quiet_namespace(other)
         server.http("enqueue", 2, 1000, int(BACKLOG * scale))
         say(f"access: {int(BACKLOG * scale):,} tasks of a neighbour wait")
-        idle = first_claims(server, token)
+        alone, waiting, took = [], [], {True: 0, False: 0}
+        for turn in range(2 * NEIGHBOUR_ROUNDS):
+            beside = turn % 4 in (1, 2)
+            where = server if beside else other
+            before = cpu_seconds(where.process.pid)
+            times = first_claims(where, token if beside else lonely, CLAIMS // NEIGHBOUR_ROUNDS)
+            took[beside] += cpu_seconds(where.process.pid) - before
+            (waiting if beside else alone).extend(times)
         drain = subprocess.Popen([os.path.join(build, "http_load"), server.address, "drain",
                                   "--connections", "2", "--batch", "10", "--token", server.token],
                                  stdout=subprocess.DEVNULL, stderr=subprocess.DEVNULL)
         try:
             time.sleep(0.5)
-            busy = first_claims(server, token)
+            working = first_claims(server, token, CLAIMS)
             if drain.poll() is not None:
                 raise own.BenchError("the neighbour's workers ended too early")
         finally:
             own.stop_process(drain)
-    return {"neighbour_backlog": int(BACKLOG * scale), "neighbour_alone_p99_us": alone[1],
-            "neighbour_waiting_p99_us": idle[1], "neighbour_waiting_ratio": idle[1] / alone[1],
-            "neighbour_working_p99_us": busy[1]}
+    row = {f"neighbour_{name}_p99_us": percentile_99(times)
+           for name, times in (("alone", alone), ("waiting", waiting), ("working", working))}
+    return {**row, "neighbour_backlog": int(BACKLOG * scale),
+            "neighbour_waiting_ratio": row["neighbour_waiting_p99_us"] / row["neighbour_alone_p99_us"],
+            "neighbour_median_ratio": statistics.median(waiting) / statistics.median(alone),
+            "neighbour_cpu_ratio": took[True] / took[False]}
 
 
 def measure_memory(build):

@@ -81,6 +81,16 @@ static int64_t taken(const struct bucket *bucket)
     return sum;
 }
 
+/* Of them, those that are not back by then. */
+static int64_t taken_at(const struct bucket *bucket, const struct rate_rule *rule, int64_t at_us)
+{
+    int64_t sum = 0;
+
+    for (uint32_t i = 0; i < bucket->marks_count; i++)
+        sum += back_us(rule, bucket->marks[i].at_us) > at_us ? bucket->marks[i].count : 0;
+    return sum;
+}
+
 static void drop_mark(struct bucket *bucket, uint32_t at)
 {
     bucket->marks_count--;
@@ -108,22 +118,32 @@ static void join_marks(struct bucket *bucket)
     drop_mark(bucket, best);
 }
 
-static bool strict_take(struct bucket *bucket, const struct rate_rule *rule, int64_t now_us)
+static void drop_returned(struct bucket *bucket, const struct rate_rule *rule, int64_t now_us)
 {
-    struct rate_mark *last;
-
     while (bucket->marks_count > 0 && back_us(rule, bucket->marks[0].at_us) <= now_us)
         drop_mark(bucket, 0);
+}
+
+/* The mark for tokens that are taken then; a clock that went back adds to the last moment. */
+static struct rate_mark *mark_at(struct bucket *bucket, int64_t at_us)
+{
+    struct rate_mark *last = bucket->marks_count ? &bucket->marks[bucket->marks_count - 1] : NULL;
+
+    if (last && last->at_us >= at_us)
+        return last;
+    if (bucket->marks_count == RATE_MARKS)
+        join_marks(bucket);
+    last = &bucket->marks[bucket->marks_count++];
+    *last = (struct rate_mark){.at_us = at_us};
+    return last;
+}
+
+static bool strict_take(struct bucket *bucket, const struct rate_rule *rule, int64_t now_us)
+{
+    drop_returned(bucket, rule, now_us);
     if (taken(bucket) >= rule->count)
         return false;
-    last = bucket->marks_count > 0 ? &bucket->marks[bucket->marks_count - 1] : NULL;
-    if (!last || last->at_us < now_us) { /* a clock that went back adds to the last moment */
-        if (bucket->marks_count == RATE_MARKS)
-            join_marks(bucket);
-        last = &bucket->marks[bucket->marks_count++];
-        *last = (struct rate_mark){.at_us = now_us};
-    }
-    last->count++;
+    mark_at(bucket, now_us)->count++;
     bucket->updated_us = now_us > 0 ? now_us : 1;
     return true;
 }
@@ -139,6 +159,28 @@ static int64_t strict_next_us(const struct bucket *bucket, const struct rate_rul
         left -= bucket->marks[i].count;
     }
     return next_us > now_us ? next_us : now_us;
+}
+
+#define OWED_PERIODS 64 /* what is more is forgiven, so that this takes no time */
+
+/* Each at the first moment that has one, so that none is lost and none comes back early. */
+static void strict_owe(struct bucket *bucket, const struct rate_rule *rule, int64_t count,
+                       int64_t since_us, int64_t now_us)
+{
+    drop_returned(bucket, rule, since_us);
+    if (count / OWED_PERIODS >= rule->count)
+        count = rule->count * OWED_PERIODS;
+    while (count > 0) {
+        int64_t at_us = strict_next_us(bucket, rule, since_us);
+        int64_t room = rule->count - taken_at(bucket, rule, at_us);
+
+        if (at_us == INT64_MAX || room <= 0)
+            return;
+        room = count < room ? count : room;
+        mark_at(bucket, at_us)->count += room;
+        count -= room;
+    }
+    bucket->updated_us = now_us > 0 ? now_us : 1;
 }
 
 struct str bucket_marks_write(const struct bucket *bucket, char out[RATE_MARKS_BYTES])
@@ -197,6 +239,40 @@ bool bucket_take(struct bucket *bucket, const struct rate_rule *rule, int64_t no
         return false;
     bucket->tokens -= RATE_TOKEN;
     return true;
+}
+
+/* How long the rule takes for so many microtokens. */
+static int64_t gain_us(const struct pace *pace, wide microtokens)
+{
+    wide us = (microtokens * pace->per_ms + pace->count * 1000 - 1) / (pace->count * 1000);
+
+    return us > (wide)INT64_MAX ? INT64_MAX : (int64_t)us;
+}
+
+void bucket_owe(struct bucket *bucket, const struct rate_rule *rule, int64_t count,
+                int64_t since_us, int64_t now_us)
+{
+    struct pace pace;
+    wide owed;
+
+    if (rule->count <= 0 || count <= 0)
+        return;
+    if (rule->burst <= 0) {
+        strict_owe(bucket, rule, count, since_us, now_us);
+        return;
+    }
+    bucket->marks_count = 0;
+    pace = pace_of(rule);
+    *bucket = refill(*bucket, &pace, now_us);
+    owed = (wide)(uint64_t)count * (uint64_t)RATE_TOKEN;
+    if (owed <= (uint64_t)bucket->tokens) {
+        bucket->tokens -= (int64_t)owed;
+        return;
+    }
+    owed -= (uint64_t)bucket->tokens;
+    bucket->tokens = 0;
+    if (__builtin_add_overflow(bucket->updated_us, gain_us(&pace, owed), &bucket->updated_us))
+        bucket->updated_us = INT64_MAX; /* from then on it gains again */
 }
 
 void bucket_give_back(struct bucket *bucket, const struct rate_rule *rule)

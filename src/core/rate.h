@@ -28,6 +28,11 @@ struct bucket {
 /* Takes one token; false (and nothing taken) when there is none. With count 0 there is no limit. */
 bool bucket_take(struct bucket *bucket, const struct rate_rule *rule, int64_t now_us);
 
+/* Takes tokens whether they are there or not: what was used elsewhere since `since_us`, as is known
+ * now. What was not there is taken in advance of what comes back. */
+void bucket_owe(struct bucket *bucket, const struct rate_rule *rule, int64_t count,
+                int64_t since_us, int64_t now_us);
+
 /* Puts one taken token back, for work that was not begun after all. */
 void bucket_give_back(struct bucket *bucket, const struct rate_rule *rule);
 

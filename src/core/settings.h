@@ -239,6 +239,7 @@ struct access_settings {
     uint32_t hosts_count;
     struct str sql_role;      /* of the database, for SQL from outside; empty = none */
     bool required;            /* no request without a credential, on loopback either */
+    bool open_metrics;        /* /metrics need none, and then name no namespaces */
     struct rate_rule user_tasks; /* enqueued per user; count 0 = no limit */
     struct str revoked_tasks; /* of a token that was revoked: "hold", "run", "cancel" */
     struct jwt_settings jwt;

@@ -505,6 +505,7 @@ enum access_op {
     ACCESS_REVOKE,
     ACCESS_ROTATE,
     ACCESS_USED,  /* when tokens were used last */
+    ACCESS_RATES, /* how often those with a rate were used on this node of several */
     ACCESS_FOLLOW /* all tokens with their hashes, and from then on `tell` gets every change */
 };
 struct access_request {
@@ -515,6 +516,7 @@ struct access_request {
     int64_t overlap_ms;      /* of a rotation: the old text stays valid for this long */
     bool closes;             /* out, of a creation: until now anyone could ask */
     const struct token_use *uses;
+    struct token_taken *taken;
     struct token_row *tokens; /* out, of lists */
     uint32_t count;           /* of either */
     access_tell *tell;        /* on the engine's thread, before the request is answered */

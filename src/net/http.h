@@ -146,12 +146,16 @@ struct http_address {
     uint8_t bytes[16];
 };
 const struct http_address *http_peer_address(const struct http_exchange *exchange);
-uint32_t http_address_hash(const struct http_address *address);
+/* For tables. With a secret seed no client can choose addresses that share a place. */
+uint32_t http_address_hash(const struct http_address *address, uint64_t seed);
 bool http_address_eq(const struct http_address *a, const struct http_address *b);
 
 /* Whether the one at the other end has shown that it may ask. Strangers are few, go first when
  * there is no room, and are not waited for long. */
 void http_set_known(struct http_exchange *exchange, bool known);
+/* The same for one of many owners, each a number of its own: it becomes known unless its owner has
+ * `max` known connections already. */
+void http_set_known_of(struct http_exchange *exchange, uint64_t owner, uint32_t max);
 bool http_is_known(const struct http_exchange *exchange);
 /* All places are taken by known connections, and this one is beyond them: only what must not be put
  * off is answered, and the connection closes behind it. */

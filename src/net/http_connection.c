@@ -89,6 +89,7 @@ static void close_socket(struct http_exchange *exchange)
     exchange->bev = NULL;
     exchange->server->sockets_count--;
     http_peers_remove(&exchange->server->peers, exchange);
+    http_peers_disown(exchange);
 }
 
 static void take_arena(struct http_exchange *exchange)
@@ -516,7 +517,7 @@ void http_connection_new(struct http_server *server, int fd, const struct sockad
     exchange->server = server;
     http_address_of(peer, &exchange->address);
     http_address_exact(peer, &exchange->exact);
-    exchange->crowded = crowded;
+    exchange->place.crowded = crowded;
     exchange->bev = open_bufferevent(exchange, fd);
     if (exchange->bev && server->tls)
         exchange->tls = tls_session_new(server->tls, bufferevent_get_input(exchange->bev),

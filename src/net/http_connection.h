@@ -38,6 +38,12 @@ struct http_flow {
     bool rest_moved;           /* what is unsent has memory of its own */
 };
 
+/* Among the connections that there may be. */
+struct http_place {
+    bool crowded;    /* beyond connections_max */
+    uint16_t *owned; /* where it is counted among those of its owner; NULL = nowhere */
+};
+
 struct http_exchange {
     struct http_server *server;
     struct http_exchange *next, **link;             /* all connections */
@@ -56,7 +62,7 @@ struct http_exchange {
     bool close_after;  /* the reply said "Connection: close" */
     bool expired;      /* a deadline has passed: dealt with in the next turn */
     bool linger;       /* unread input is expected and dropped: close gently */
-    bool crowded;      /* beyond connections_max */
+    struct http_place place;
     bool caching;      /* the reply's headers say whether it may be kept */
     int64_t since_us;  /* start of the phase */
     struct http_flow flow;

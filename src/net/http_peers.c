@@ -2,6 +2,7 @@
  * for, so that every step takes the same time however many there are. */
 #include "net/http_peers.h"
 
+#include "base/hash.h"
 #include "net/http_connection.h"
 
 #include <netinet/in.h>
@@ -12,6 +13,7 @@
 void http_peers_init(struct http_peers *peers)
 {
     memset(peers, 0, sizeof *peers);
+    hash_random(&peers->seed, sizeof peers->seed);
     TAILQ_INIT(&peers->strangers);
 }
 
@@ -41,14 +43,9 @@ void http_address_of(const struct sockaddr_storage *from, struct http_address *a
         memset(address->bytes + 8, 0, 8);
 }
 
-uint32_t http_address_hash(const struct http_address *address)
+uint32_t http_address_hash(const struct http_address *address, uint64_t seed)
 {
-    uint64_t halves[2];
-
-    memcpy(halves, address->bytes, sizeof halves);
-    halves[0] ^= halves[1] * UINT64_C(0x9e3779b97f4a7c15);
-    halves[0] *= UINT64_C(0xff51afd7ed558ccd);
-    return (uint32_t)(halves[0] >> 32);
+    return (uint32_t)hash_bytes64(address->bytes, sizeof address->bytes, seed);
 }
 
 bool http_address_eq(const struct http_address *a, const struct http_address *b)
@@ -58,7 +55,8 @@ bool http_address_eq(const struct http_address *a, const struct http_address *b)
 
 static struct http_peer **find(struct http_peers *peers, const struct http_address *address)
 {
-    struct http_peer **at = &peers->buckets[http_address_hash(address) % HTTP_PEER_BUCKETS];
+    uint32_t hash = http_address_hash(address, peers->seed);
+    struct http_peer **at = &peers->buckets[hash % HTTP_PEER_BUCKETS];
 
     while (*at && !http_address_eq(&(*at)->address, address))
         at = &(*at)->next;
@@ -99,6 +97,26 @@ void http_peers_remove(struct http_peers *peers, struct http_exchange *exchange)
         *find(peers, &peer->address) = peer->next;
         free(peer);
     }
+}
+
+bool http_peers_own(struct http_peers *peers, struct http_exchange *exchange, uint64_t owner,
+                    uint32_t max)
+{
+    uint16_t *owned = &peers->owned[hash_bytes64(&owner, sizeof owner, peers->seed) % HTTP_OWNERS];
+
+    if (*owned >= max || *owned == UINT16_MAX)
+        return false;
+    http_peers_disown(exchange);
+    ++*owned;
+    exchange->place.owned = owned;
+    return true;
+}
+
+void http_peers_disown(struct http_exchange *exchange)
+{
+    if (exchange->place.owned)
+        --*exchange->place.owned;
+    exchange->place.owned = NULL;
 }
 
 static bool is_idle(const struct http_exchange *exchange)

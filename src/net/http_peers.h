@@ -22,11 +22,14 @@ struct http_peer {
 };
 
 #define HTTP_PEER_BUCKETS 1024
+#define HTTP_OWNERS 16384 /* counts of known connections; two owners rarely share one */
 
 struct http_peers {
+    uint64_t seed; /* secret, of this process */
     struct http_peer *buckets[HTTP_PEER_BUCKETS];
     struct http_strangers strangers; /* of all addresses */
     uint32_t strangers_count;
+    uint16_t owned[HTTP_OWNERS];
 };
 
 void http_peers_init(struct http_peers *peers);
@@ -37,6 +40,10 @@ void http_address_exact(const struct sockaddr_storage *from, struct http_address
 /* exchange->address is set. False: no memory. */
 bool http_peers_add(struct http_peers *peers, struct http_exchange *exchange);
 void http_peers_remove(struct http_peers *peers, struct http_exchange *exchange);
+/* Counts it as one of this owner. False: that has `max` already. */
+bool http_peers_own(struct http_peers *peers, struct http_exchange *exchange, uint64_t owner,
+                    uint32_t max);
+void http_peers_disown(struct http_exchange *exchange);
 
 /* The connection to close when one more stranger comes from that address; NULL when there is
  * room. */

@@ -72,7 +72,7 @@ static void write_head_with_length(struct http_exchange *exchange, int status,
 static void decide_close(struct http_exchange *exchange)
 {
     exchange->close_after = !exchange->parse.request.keep_alive || exchange->server->closing ||
-                            exchange->crowded;
+                            exchange->place.crowded;
 }
 
 /* Begins the answer: true when its body is to be sent, too. */
@@ -192,8 +192,17 @@ void http_set_known(struct http_exchange *exchange, bool known)
 
     if (known && exchange->peer)
         http_peers_remove(peers, exchange);
-    else if (!known && !exchange->peer && exchange->bev && !http_peers_add(peers, exchange))
+    if (known || exchange->peer || !exchange->bev)
+        return;
+    http_peers_disown(exchange);
+    if (!http_peers_add(peers, exchange))
         exchange->write_failed = true; /* no memory to watch it */
+}
+
+void http_set_known_of(struct http_exchange *exchange, uint64_t owner, uint32_t max)
+{
+    if (exchange->peer && http_peers_own(&exchange->server->peers, exchange, owner, max))
+        http_set_known(exchange, true);
 }
 
 bool http_is_known(const struct http_exchange *exchange)
@@ -203,7 +212,7 @@ bool http_is_known(const struct http_exchange *exchange)
 
 bool http_is_crowded(const struct http_exchange *exchange)
 {
-    return exchange->crowded;
+    return exchange->place.crowded;
 }
 
 struct arena *http_arena(struct http_exchange *exchange)

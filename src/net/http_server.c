@@ -159,7 +159,7 @@ static bool make_room(struct http_server *server, const struct http_address *add
     *crowded = false;
     if (!victim && server->sockets_count >= max) {
         victim = http_peers_oldest(&server->peers);
-        *crowded = !victim || victim->crowded;
+        *crowded = !victim || victim->place.crowded;
         if (*crowded && server->sockets_count < max + server->limits.crowd_max)
             victim = NULL;
         else if (!victim)

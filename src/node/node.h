@@ -244,7 +244,7 @@ int node_doctor_services(const struct settings *settings, struct arena *arena,
                          struct doctor_check **checks, uint32_t *count, struct err *err);
 
 /* The same for the ways in that settings describe. */
-#define NODE_ACCESS_CHECKS_MAX 3
+#define NODE_ACCESS_CHECKS_MAX 4
 uint32_t node_doctor_access(const struct settings *settings, struct arena *arena,
                             struct doctor_check checks[NODE_ACCESS_CHECKS_MAX]);
 

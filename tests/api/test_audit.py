@@ -93,7 +93,11 @@ class Changes(AuditTest):
         self.assertEqual(changes[1], {"before": {"priority": 0}, "after": {"priority": 7}})
         self.assertEqual(changes[4], {"before": {"note": None}, "after": {"note": "look at this"}})
         self.assertEqual(changes[6], {"before": {"status": "cancelled"}})
-        self.enqueue("t", user_id="u1")
+        original = self.enqueue("t", user_id="u1")["id"]
+        self.complete("worker-1", self.claim()[0])
+        fork = self.expect(200, "POST", f"/v1/tasks/{original}:fork", {})["id"]
+        self.assertEqual(self.told("?action=task.fork"), [("task.fork", original)])
+        self.assertEqual(self.trail("?action=task.fork")[0]["change"], {"after": {"task_id": fork}})
         self.complete("worker-1", self.claim()[0])
         self.expect(200, "DELETE", "/v1/tasks?user_id=u1")
         self.assertEqual(self.told("?action=task.purge"), [("task.purge", "u1")])

@@ -477,6 +477,24 @@ class Damage(EncryptionTest):
         self.register()
         self.assertEqual(self.claim(max=10), [])
         self.assertGreaterEqual(self.expect(200, "GET", "/v1/keys")["texts"]["damaged"], 3)
+        metrics = self.request("GET", "/metrics").body.decode()
+        self.assertRegex(metrics, r"perdura_encrypted_texts_damaged_total ([3-9]|\d\d)")
+
+    def test_f_j3_a_text_that_did_not_open_is_on_record(self):
+        task = self.enqueue(payload="canary", encrypt=True)
+        self.assertEqual(self.server.stop(), 0)
+        text = self.stored("SELECT payload FROM task_specs")[0]
+        changed = text[:-3] + ("A" if text[-3] != "A" else "B") + text[-2:]
+        self.stored(f"UPDATE task_specs SET payload = '{changed}'")
+        self.server.start()
+        self.assertEqual(self.task(task["id"])["payload"], {"encrypted": True, "damaged": True})
+        self.assertEqual(self.server.stop(), 0)
+        self.assertIn("encryption.texts_damaged", self.server.log())
+        self.server.start()
+        entries = self.expect(200, "GET", "/v1/audit?outcome=refused")["items"]
+        found = [entry for entry in entries if entry["action"] == "text.damaged"]
+        self.assertGreaterEqual(sum(entry["change"]["count"] for entry in found), 1)
+        self.assertEqual({(entry["principal"], entry["namespace"]) for entry in found}, {("program", "*")})
 
     # Every stored text of a task: table, column, JSON or not, and where it is shown.
     PLACES = (("task_specs", "payload", True), ("task_data", "data", True), ("task_details", "last_error", False),

@@ -12,6 +12,7 @@ import subprocess
 import unittest
 
 from harness import ROOT, ApiTest, wait_until
+from token_harness import ROOT_TOKEN, TokenTest, bearer, unknown_token
 
 RULES = ROOT / "deploy" / "prometheus" / "alerts.yml"
 DASHBOARD = ROOT / "deploy" / "grafana" / "perdura.json"
@@ -44,6 +45,36 @@ def parse(text):
             name, labels, value = SAMPLE.match(line).groups()
             samples.append((name, dict(LABEL.findall(labels or "")), float(value)))
     return samples
+
+
+class Open(TokenTest):
+    """access.open_metrics: what a scraper without a credential sees (D14, D12)."""
+    environment = {**TokenTest.environment, "PERDURA_ACCESS_OPEN_METRICS": "true"}
+
+    def test_d12_open_metrics_need_no_credential_and_name_no_namespace(self):
+        self.root(201, "POST", "/v1/namespaces", {"name": "acme"})
+        plain = self.token("tasks:enqueue")
+        hidden = self.token("tasks:enqueue", namespace="acme")
+        self.as_token(plain, 201, "POST", "/v1/tasks", {"type": "mine", "queue": "orders"})
+        self.as_token(hidden, 201, "POST", "/v1/tasks", {"type": "secret-type", "queue": "secret-queue"})
+        reply = self.alone("GET", "/metrics")
+        self.assertEqual(reply.status, 200)
+        samples = parse(reply.body.decode())
+        self.assertIn(("perdura_tasks", {"queue": "orders", "status": "pending"}, 1.0), samples)
+        self.assertIn(("perdura_tasks", {"queue": "other", "status": "pending"}, 1.0), samples)
+        self.assertFalse([labels for _, labels, _ in samples if "namespace" in labels])
+        for word in (b"acme", b"secret", b"\x1e"):
+            self.assertNotIn(word, reply.body)
+        whole = self.alone("GET", "/metrics", headers=bearer(ROOT_TOKEN)).body
+        self.assertIn(b'namespace="acme",queue="secret-queue"', whole, "who may see them does")
+
+    def test_d12_nothing_else_is_open_and_a_wrong_credential_is_still_wrong(self):
+        for method, path, headers, status in (
+                ("HEAD", "/metrics", {}, 200), ("GET", "/metrics", bearer(unknown_token()), 401),
+                ("GET", "/metrics", bearer(self.token("tasks:read")), 403), ("GET", "/metrics/", {}, 401),
+                ("POST", "/metrics", {}, 405), ("GET", "/v1/stats", {}, 401),
+                ("GET", "/metrics", {"Sec-Fetch-Site": "cross-site"}, 403)):
+            self.assertEqual(self.alone(method, path, headers=headers).status, status, (method, path, headers))
 
 
 class Metrics(ApiTest):
@@ -251,7 +282,7 @@ class Shipped(ApiTest):
 
     def test_d14_alert_rules_name_metrics_that_exist(self):
         # Only where queues are routed to several stores.
-        self.assert_known(RULES.read_text(), also={"perdura_stores_down"})
+        self.assert_known(RULES.read_text(), also={"perdura_stores_down", "perdura_encrypted_texts_damaged_total"})
 
     def test_d14_the_dashboard_names_metrics_that_exist(self):
         dashboard = json.loads(DASHBOARD.read_text())

@@ -34,6 +34,11 @@ class Page(TokenTest):
             self.assertIn(f'.name = "{command.split()[1]}"', source)
         self.assertGreater(len(commands), 4)
 
+    def test_d12_the_tests_it_names_are_there(self):
+        names = re.findall(r"`(tests/[^`]+)`", PAGE)
+        self.assertEqual([name for name in names if not (ROOT / name).is_file()], [])
+        self.assertGreater(len(names), 30)
+
 
 if __name__ == "__main__":
     unittest.main()

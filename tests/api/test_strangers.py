@@ -18,8 +18,9 @@ RIGHT = {"Authorization": f"Bearer {TOKEN}"}
 class TokenTest(ApiTest):
     environment = {"PERDURA_TOKEN": TOKEN}
 
-    def connect(self):
-        sock = socket.create_connection(self.server.address, timeout=harness.DEADLINE_S)
+    def connect(self, address=None):
+        sock = socket.create_connection(self.server.address, timeout=harness.DEADLINE_S,
+                                        source_address=(address, 0) if address else None)
         self.addCleanup(sock.close)
         return sock
 
@@ -129,26 +130,42 @@ class Listen(unittest.TestCase):
         self.assertNotIn("listening on", done.stdout)
 
 
+@unittest.skipIf(resource.getrlimit(resource.RLIMIT_NOFILE)[1] < 13500, "too few open files")
 class Full(TokenTest):
-    """All 12,000 places are taken by those who have the token."""
+    """All 12,000 places are taken by those who have a token."""
 
-    @unittest.skipIf(resource.getrlimit(resource.RLIMIT_NOFILE)[1] < 13500, "too few open files")
-    def test_a_worker_with_a_lease_is_heard_when_all_places_are_taken(self):
+    def take_all_places(self, token):
         soft, hard = resource.getrlimit(resource.RLIMIT_NOFILE)
         resource.setrlimit(resource.RLIMIT_NOFILE, (hard, hard))
         self.addCleanup(resource.setrlimit, resource.RLIMIT_NOFILE, (soft, hard))
-        self.expect(201, "POST", "/v1/workers", {"id": "w", "queues": ["default"]}, headers=RIGHT)
         self.local.connection.close()
         crowd, start = [], time.monotonic()
         while len(crowd) < 12000:
-            some = [self.connect() for _ in range(200)]
+            some = [self.connect(f"127.0.0.{2 + len(crowd) // 1500}") for _ in range(200)]
             for sock in some:
-                self.send(sock, "/openapi.json", TOKEN, method="HEAD")
+                self.send(sock, "/openapi.json", token, method="HEAD")
             for sock in some:
                 self.assertTrue(sock.recv(65536).startswith(b"HTTP/1.1 200"))
             crowd += some
         if time.monotonic() - start > 40:
             self.skipTest("the machine is too slow: the first ones are idle for too long")
+
+    def test_v8_one_namespace_does_not_take_the_places_of_the_others(self):
+        tokens = {}
+        for name in ("a", "b"):
+            self.expect(201, "POST", "/v1/namespaces", {"name": name}, headers=RIGHT)
+            tokens[name] = self.expect(201, "POST", "/v1/tokens", {"name": name, "namespace": name, "role": "viewer"},
+                                       headers=RIGHT)["token"]
+        self.take_all_places(tokens["a"])
+        for token in (tokens["b"], TOKEN):
+            for _ in range(20):
+                other = self.connect()
+                self.send(other, "/v1/whoami", token)
+                self.assertEqual(self.status(other), 200)
+
+    def test_a_worker_with_a_lease_is_heard_when_all_places_are_taken(self):
+        self.expect(201, "POST", "/v1/workers", {"id": "w", "queues": ["default"]}, headers=RIGHT)
+        self.take_all_places(TOKEN)
         beat = self.connect()
         self.send(beat, "/v1/workers/w:heartbeat", TOKEN, method="POST")
         self.assertEqual(self.status(beat), 200)

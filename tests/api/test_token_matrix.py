@@ -6,9 +6,9 @@ import datetime
 import unittest
 
 from harness import wait_until
-from token_harness import ROOT_TOKEN, SCOPES, TokenTest, bearer, unknown_token
+from token_harness import ROOT_TOKEN, SCOPES, Addresses, TokenTest, bearer, unknown_token
 
-THREADS = 24  # answers to wrong tokens wait for a second, 32 at once
+THREADS = 8
 NOBODY = "0197f6a2-5c3e-7b11-9d2f-3a4b5c6d7e8f"
 NAMES = {"{id}": NOBODY, "{name}": "nothing", "{dependency_id}": NOBODY}
 
@@ -140,7 +140,7 @@ class Matrix(TokenTest):
     def check(self, method, path, needs, credential, headers):
         wanted = refusal(needs, credential)
         body = {} if method in ("POST", "PATCH") else None
-        reply = self.alone(method, path, body, headers)
+        reply = self.alone(method, path, body, headers, self.addresses.next() if credential in WRONG else None)
         where = f"{method} {path} with {credential}: {reply.status} {reply.body[:300]!r}"
         if wanted:
             self.assertEqual(reply.status, wanted, where)
@@ -162,6 +162,7 @@ class Matrix(TokenTest):
         tokens = self.credentials()
         self.root(201, "POST", "/v1/namespaces", {"name": "elsewhere"})
         foreign, cases = {}, []
+        self.addresses = Addresses()
         for (method, path), needs in rows:
             for name, value in NAMES.items():
                 path = path.replace(name, value)

@@ -401,6 +401,7 @@ class Doctor(unittest.TestCase):
         self.check("access:\n  certificates:\n    - {san: '*.example.org', scopes: [admin]}\n",
                    "patterns")
         self.check(PROXY % "10.0.0.7", "ok       proxy", code=0)
+        self.check("access: {open_metrics: true}\n", "ok       metrics", "every client", code=0)
 
 
 if __name__ == "__main__":

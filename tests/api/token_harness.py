@@ -2,6 +2,7 @@
 import base64
 import contextlib
 import http.client
+import itertools
 import json
 import os
 
@@ -21,6 +22,19 @@ def unknown_token():
     return f"pdt_{os.urandom(8).hex()}_{secret}"
 
 
+class Addresses:
+    """Where wrong credentials come from. Ten of an address are answered at once and all further ones late: with these
+    thousands of them do not take minutes. Threads may share one."""
+    EACH = 8
+
+    def __init__(self):
+        self.count = itertools.count()
+
+    def next(self):
+        number = next(self.count) // self.EACH
+        return f"127.1.{number // 200}.{1 + number % 200}"
+
+
 class TokenTest(ApiTest):
     environment = {"PERDURA_TOKEN": ROOT_TOKEN}
 
@@ -38,11 +52,12 @@ class TokenTest(ApiTest):
     def root(self, status, method, path, body=None):
         return self.as_token(ROOT_TOKEN, status, method, path, body)
 
-    def alone(self, method, path, body=None, headers=None):
+    def alone(self, method, path, body=None, headers=None, address=None):
         """One request on a connection of its own: one with a wrong token is closed behind its answer, or before its
         body was read."""
         body = None if body is None else json.dumps(body).encode()
-        connection = http.client.HTTPConnection(*self.server.address, timeout=60)
+        connection = http.client.HTTPConnection(*self.server.address, timeout=60,
+                                                source_address=(address, 0) if address else None)
         try:
             with contextlib.suppress(BrokenPipeError, ConnectionResetError):
                 connection.request(method, path, body, headers or {})

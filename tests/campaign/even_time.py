@@ -1,11 +1,9 @@
-"""Whether time tells of a row that a caller must not know of (V8): 10,000 refusals for another user's ids and as many
-for ids of nothing, in a random order, five runs per route. A run in which a test tells the two apart (p < 0.01, Mann and
-Whitney) is a failure. Takes 25 minutes; each run is a line of reports/even_time.jsonl.
+"""Part `even_time` of the fault campaign: whether time tells of a row that a caller must not know of (V8). 10,000
+refusals for another user's ids and as many for ids of nothing, in a random order, five runs per route. A run in which
+a test tells the two apart (p < 0.01, Mann and Whitney) is a finding. Two minutes each.
 
-    nice python3 tests/campaign/even_time.py [--requests 10000] [--runs 5]"""
-import argparse
-import datetime
-import json
+    python3 tests/campaign/faults.py --parts even_time
+"""
 import pathlib
 import sys
 
@@ -13,7 +11,8 @@ ROOT = pathlib.Path(__file__).resolve().parents[2]
 sys.path.insert(0, str(ROOT / "tests" / "api"))
 from test_even_time import ROUTES, EvenTime, told_apart  # noqa: E402
 
-REPORT = ROOT / "reports" / "even_time.jsonl"
+NAME = "even_time"
+REQUESTS, RUNS = 10_000, 5
 MEANS_TOLD_APART = 0.01
 
 
@@ -21,33 +20,47 @@ class Campaign(EvenTime):
     def runTest(self):
         """Only its parts are used."""
 
-    def one(self, method, path, body, requests):
-        foreign, missing = self.measure(method, path, body, requests)
-        return {"at": datetime.datetime.now(datetime.timezone.utc).isoformat(timespec="seconds"),
-                "route": f"{method} {path}", "requests": requests, "p": round(told_apart(foreign, missing), 4),
+    def one(self, method, path, body):
+        foreign, missing = self.measure(method, path, body, REQUESTS)
+        p = told_apart(foreign, missing)
+        route = f"{method} {path}"
+        return {"route": route, "requests": REQUESTS, "p": round(p, 4),
                 "median_ms": {name: round(sorted(took)[len(took) // 2] * 1000, 3)
-                              for name, took in (("foreign", foreign), ("missing", missing))}}
+                              for name, took in (("foreign", foreign), ("missing", missing))},
+                "findings": [f"{route}: told apart, p = {p:.4f}"] if p < MEANS_TOLD_APART else []}
 
 
-def main():
-    parser = argparse.ArgumentParser()
-    parser.add_argument("--requests", type=int, default=10_000)
-    parser.add_argument("--runs", type=int, default=5)
-    arguments = parser.parse_args()
-    campaign, failed = Campaign(), 0
-    campaign.setUp()
-    try:
-        for method, path, body in ROUTES:
-            for _ in range(arguments.runs):
-                line = campaign.one(method, path, body, arguments.requests)
-                failed += line["p"] < MEANS_TOLD_APART
-                print(json.dumps(line), flush=True)
-                with REPORT.open("a") as report:
-                    report.write(json.dumps(line) + "\n")
-    finally:
-        campaign.doCleanups()
-    return failed > 0
+def run(ledger, say):
+    for method, path, body in ROUTES:
+        while len(ledger.rows(NAME, route=f"{method} {path}")) < RUNS:
+            campaign = Campaign()
+            campaign.setUp()
+            try:
+                row = ledger.add(NAME, **campaign.one(method, path, body))
+            finally:
+                campaign.doCleanups()
+            say(f"{row['route']}: p = {row['p']}")
 
 
-if __name__ == "__main__":
-    sys.exit(main())
+def summary(ledger):
+    rows = ledger.rows(NAME)
+    if not rows:
+        return []
+    return [("V8", f"{len(rows)} runs of {REQUESTS:,} refusals for foreign ids and as many for missing ones",
+             f"told apart by their time in {len(ledger.findings(NAME))}; smallest p {min(r['p'] for r in rows)}")]
+
+
+def report(ledger):
+    rows = ledger.rows(NAME)
+    if not rows:
+        return ""
+    lines = ["## Time of refusals", "", "A principal of one user asks for ids of another user and for ids of nothing, in "
+             "a random order. Does the time of the answers tell the two apart (Mann and Whitney)? With runs "
+             "that do not differ, one p in a hundred is below 0.01 by chance.", "",
+             "| route | runs | p of each | median, foreign | median, missing |", "|---|---:|---|---:|---:|"]
+    for route in dict.fromkeys(row["route"] for row in rows):
+        of = [row for row in rows if row["route"] == route]
+        medians = [sorted(row["median_ms"][kind] for row in of)[len(of) // 2] for kind in ("foreign", "missing")]
+        lines.append(f"| `{route}` | {len(of)} | {', '.join(str(row['p']) for row in of)} | {medians[0]:.2f} ms | "
+                     f"{medians[1]:.2f} ms |")
+    return "\n".join(lines) + "\n"

@@ -196,6 +196,10 @@ WHAT = {
     "cron": "cron expressions, and when what is accepted fires",
     "rrule": "recurrences of RFC 5545, and when what is accepted fires",
     "zone": "time zone files (TZif) with their rules",
+    "credential": "tokens, JWTs, key sets of issuers, scopes",
+    "san": "names in client certificates, and which entry they get",
+    "proxy": "headers of a proxy, and the addresses it may have",
+    "envelope": "encrypted texts, their keys and places",
 }
 
 

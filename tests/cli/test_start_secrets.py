@@ -5,14 +5,16 @@ import contextlib
 import json
 import os
 import pathlib
+import resource
 import shutil
+import signal
 import subprocess
 import sys
 import tempfile
 import threading
 import unittest
 
-from cli_harness import DEADLINE_S, binary, environment, wait_until
+from cli_harness import DEADLINE_S, FolderTest, binary, environment, wait_until
 
 HERE = pathlib.Path(__file__).resolve().parent
 IS_ROOT = os.geteuid() == 0
@@ -151,6 +153,49 @@ class StartTest(unittest.TestCase):
         starter = Started(self, os.path.join(self.folder, "perdura-spawn"))
         for started in (command, starter):
             self.assertEqual((started.opened, started.found()), ([], []))
+
+
+def unlimited_cores():
+    resource.setrlimit(resource.RLIMIT_CORE, (resource.RLIM_INFINITY, resource.RLIM_INFINITY))
+
+
+@unittest.skipUnless(resource.getrlimit(resource.RLIMIT_CORE)[1] == resource.RLIM_INFINITY,
+                     "this machine allows no cores")
+class Cores(FolderTest):
+    """A crash leaves no picture of the memory, in which payloads and tokens would be."""
+
+    def crash(self, process):
+        """Whether the kernel wrote a core."""
+        process.send_signal(signal.SIGSEGV)
+        _, status = os.waitpid(process.pid, 0)
+        process.returncode = os.waitstatus_to_exitcode(status)
+        self.assertTrue(os.WIFSIGNALED(status))
+        return os.WCOREDUMP(status)
+
+    def start(self, *command, **variables):
+        return subprocess.Popen(command, cwd=self.folder, stdin=subprocess.DEVNULL,
+                                stdout=subprocess.PIPE, stderr=subprocess.DEVNULL, text=True,
+                                env=environment(**variables), preexec_fn=unlimited_cores)
+
+    def test_f_j10_a_server_and_a_worker_that_crash_leave_no_core(self):
+        self.write("perdura.yaml", HANDLERS)
+        server = self.start(binary(), "serve", "--listen", "127.0.0.1:0", "--workers", "0",
+                            PERDURA_TOKEN=SECRET)
+        self.addCleanup(server.stdout.close)
+        url = server.stdout.readline().split()[-1]
+        worker = self.start(binary(), "worker", "--server", url, PERDURA_TOKEN=SECRET)
+        self.addCleanup(worker.stdout.close)
+        self.perdura("enqueue", "t", "--payload", json.dumps(SECRET), "--server", url,
+                     PERDURA_TOKEN=SECRET)
+        self.assertIn("claims from", worker.stdout.readline())
+        for process in (worker, server):
+            self.assertFalse(self.crash(process))
+        other = self.start("sleep", "60")
+        self.addCleanup(other.stdout.close)
+        if not self.crash(other):
+            self.skipTest("this machine writes no cores at all")
+        for path in pathlib.Path(self.folder).glob("core*"):
+            self.assertNotIn(SECRET.encode(), path.read_bytes(), path.name)
 
 
 if __name__ == "__main__":

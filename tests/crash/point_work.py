@@ -16,6 +16,7 @@ import crash_harness
 from kill_clients import BROKEN, Receiver
 
 LEASE_MS = 120
+ROOT = "root-token-of-the-work"
 CONFIG = f"""workers: 1
 lease: {LEASE_MS}ms
 grace: 20ms
@@ -24,6 +25,10 @@ log_level: warn
 worker_timeout: 300ms
 retention:
   archive: "archive"
+encryption:
+  per_user: true
+  keys: [{{id: k1, file: "k1"}}, {{id: k2, file: "k2"}}]
+  current: %s
 handlers:
   - type: "brief"
     command: ["/bin/true"]
@@ -43,7 +48,7 @@ def closed_window():
     return f"{hour:02}:59-{(hour + 1) % 24:02}:59"
 
 
-AT_THE_END = ("drain.begin", "store.close")
+AT_THE_END = ("drain.begin", "store.close", "before.audit", "after.audit")
 ONCE = ("before.recover", "after.recover", "retention.", "backup.", *AT_THE_END)
 
 
@@ -78,6 +83,11 @@ class PointWork:
         self.connection = None
         self.kept = set()
         self.numbers = itertools.count()
+        self.starts = 0
+        for name in ("k1", "k2"):
+            path = pathlib.Path(folder, name)
+            path.write_text(os.urandom(32).hex())
+            path.chmod(0o600)
 
     def close(self):
         self.disconnect()
@@ -92,10 +102,11 @@ class PointWork:
             self.connection.close()
         self.connection = None
 
-    def call(self, method, path, body=None, expected=(200, 201)):
+    def call(self, method, path, body=None, expected=(200, 201), token=ROOT):
         if self.connection is None:
             self.connection = http.client.HTTPConnection(*self.server.address, timeout=60)
-        self.connection.request(method, path, None if body is None else json.dumps(body))
+        self.connection.request(method, path, None if body is None else json.dumps(body),
+                                {"Authorization": f"Bearer {token}"})
         reply = self.connection.getresponse()
         text = reply.read()
         if reply.status not in expected:
@@ -117,8 +128,10 @@ class PointWork:
 
     def run_until_killed(self, point, nth, laps):
         """Whether the server killed itself at the nth pass of the point."""
+        self.starts += 1  # with another key each time, so that there are data keys to wrap again
         try:
-            self.server.start("--workers", "1", config=CONFIG, lease=f"{LEASE_MS}ms",
+            self.server.start("--workers", "1", config=CONFIG % f"k{1 + self.starts % 2}",
+                              lease=f"{LEASE_MS}ms", environment={"PERDURA_TOKEN": ROOT},
                               fault=f"{point}:{nth}" if point else None)
         except AssertionError:
             if self.server.wait() != -signal.SIGKILL:
@@ -172,6 +185,7 @@ class PointWork:
         self.report_all(worker, tasks)
         self.call("POST", f"/v1/workers/{worker}:heartbeat", {})
         self.control(tasks)
+        self.guard(lap)
         name = f"backup-{lap}-{uuid.uuid4()}.db"
         self.call("POST", "/v1/backup", {"name": name})
         os.unlink(os.path.join(self.folder, name))
@@ -228,6 +242,27 @@ class PointWork:
         self.call("POST", f"/v1/tasks/{tasks['cancelled']['id']}:cancel", {})
         self.call("DELETE", f"/v1/tasks/{tasks['partial']['id']}", expected=(200, 204))
         self.call("DELETE", "/v1/tasks?user_id=gone")
+
+    def guard(self, lap):
+        """Tokens, namespaces and keys are made, changed and go; something is refused."""
+        made = self.call("POST", "/v1/tokens", {"name": f"t{lap}", "role": "producer"})
+        again = self.call("POST", f"/v1/tokens/{made['id']}:rotate", {"overlap_ms": 0})
+        user = f"sealed-{uuid.uuid4()}"
+        sealed = {"type": "sealed", "queue": "later", "encrypt": True, "payload": "x"}
+        self.kept.update(task["id"] for task in self.call(
+            "POST", "/v1/tasks", [sealed, {**sealed, "user_id": user}], token=again["token"])["items"])
+        self.call("GET", "/v1/stats", expected=(403,), token=again["token"])
+        self.call("DELETE", f"/v1/tokens/{made['id']}", expected=(204,))
+        while self.call("POST", "/v1/keys:rotate", {})["left"]:
+            pass
+        content = {"done": False}
+        while not content["done"]:
+            since = {"since": content["since"]} if "since" in content else {}
+            content = self.call("POST", "/v1/keys:rotate", {"data": True, **since})["content"]
+        self.call("POST", "/v1/keys:destroy", {"user_id": user})
+        name = f"n-{uuid.uuid4()}"
+        self.call("POST", "/v1/namespaces", {"name": name})
+        self.call("DELETE", f"/v1/namespaces/{name}", expected=(200, 202, 204))
 
     def plan(self, lap, worker):
         """A schedule fires, a run waits at a gate, an end starts another, a window closes."""

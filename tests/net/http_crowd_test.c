@@ -185,6 +185,28 @@ static void a_body_without_end_is_cut_off(void **state)
     close(fd);
 }
 
+/* V8: one owner of many connections leaves room for the others. */
+static void beyond_its_share_an_owners_connections_make_room_for_others(void **state)
+{
+    int mine[3] = {ask("/mine"), ask("/mine"), ask("/mine")};
+    int yours = ask("/yours"), again, newcomer;
+
+    (void)state;
+    assert_true(is_closed(mine[2])); /* two are the share */
+    assert_true(is_served(mine[0]) && is_served(mine[1]) && is_served(yours));
+    close(mine[0]);
+    for (int i = 0; i < 3; i++) /* by then the server has seen it go */
+        assert_true(is_served(yours));
+    again = ask("/mine"); /* in its place */
+    newcomer = ask("/crowded");
+    assert_true(is_served(again) && is_served(mine[1]) && is_served(yours));
+    close(mine[1]);
+    close(mine[2]);
+    close(yours);
+    close(again);
+    close(newcomer);
+}
+
 int main(void)
 {
     const struct CMUnitTest tests[] = {
@@ -200,6 +222,8 @@ int main(void)
         cmocka_unit_test_setup_teardown(a_body_above_the_bound_is_read_to_its_end_and_answered_413,
                                         setup_default, teardown),
         cmocka_unit_test_setup_teardown(a_body_without_end_is_cut_off, setup_default, teardown),
+        cmocka_unit_test_setup_teardown(
+            beyond_its_share_an_owners_connections_make_room_for_others, setup_few_places, teardown),
     };
 
     return cmocka_run_group_tests_name("http_crowd", tests, NULL, NULL);

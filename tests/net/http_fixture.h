@@ -162,6 +162,9 @@ static inline void handle(void *ctx, struct http_exchange *exchange)
     } else if (str_is(path, "/known")) {
         http_set_known(exchange, true);
         echo(exchange);
+    } else if (str_is(path, "/mine") || str_is(path, "/yours")) {
+        http_set_known_of(exchange, path.len, 2);
+        echo(exchange);
     } else if (str_is(path, "/crowded")) {
         http_reply(exchange, http_is_crowded(exchange) ? 299 : 200, NULL, STR("GET /crowded "));
     } else if (str_is(path, "/big")) {

@@ -270,6 +270,15 @@ PROBES = (  # each would fail, or not, by the value of a row that is not the ask
 )
 
 
+def check_secrets(test, text, what):
+    for secret in (*SECRETS, *WORLD.ids["bob"], *WORLD.ids["other"]):
+        test.assertNotIn(secret, text, what)
+
+
+def harmless(statement):
+    return statement.replace("priority = priority", "priority = 1") + "; ROLLBACK"
+
+
 class WrongStatements(unittest.TestCase):
     def setUp(self):
         self.before = WORLD.everything()
@@ -277,16 +286,12 @@ class WrongStatements(unittest.TestCase):
     def tearDown(self):
         self.assertEqual(WORLD.everything(), self.before)
 
-    def check_secrets(self, text, what):
-        for secret in (*SECRETS, *WORLD.ids["bob"], *WORLD.ids["other"]):
-            self.assertNotIn(secret, text, what)
-
     def test_d12_no_wrong_statement_shows_a_foreign_row(self):
         WORLD.owner("ANALYZE")
         own = 0
         for statement in WRONG:
-            seen = WORLD.ask(statement.replace("priority = priority", "priority = 1") + "; ROLLBACK", fails=None)
-            self.check_secrets(seen, statement)
+            seen = WORLD.ask(harmless(statement), fails=None)
+            check_secrets(self, seen, statement)
             own += "secret-alice" in seen
         self.assertGreater(own, 30, "the statements do show the rows of who asks")
 
@@ -321,7 +326,7 @@ class WrongStatements(unittest.TestCase):
             seen = WORLD.ask(statement, fails=None)
             self.assertRegex(seen, "ERROR.*(permission denied|must be|cannot be|cannot insert|cannot delete|temporary tables)|"
                              "no privileges were granted", statement)
-            self.check_secrets(seen, statement)
+            check_secrets(self, seen, statement)
 
     def test_d12_one_statement_has_one_user_whatever_it_sets_meanwhile(self):
         for setting in ("WHERE set_config('app.current_user_id', 'bob', true) IS NOT NULL",
@@ -390,6 +395,16 @@ class Pooling(unittest.TestCase):
                          "the connection was used before: what remains is empty, not absent")
         self.assertEqual(self.count(settings("alice")), ["alice"])
         self.assertEqual(self.count(""), [])
+
+    def test_d12_no_wrong_statement_shows_a_row_of_the_client_before(self):
+        own = 0
+        for number, statement in enumerate(WRONG):
+            for user in ("bob", "alice") if number % 5 == 0 else ("alice",):
+                seen = psql(self.pooler.url, f"BEGIN; SET LOCAL search_path = {WORLD.cluster.schema}; "
+                            f"{settings(user)}{harmless(statement)}", None)
+            check_secrets(self, seen, statement)
+            own += "secret-alice" in seen
+        self.assertGreater(own, 30)
 
     def test_d12_a_setting_left_behind_does_not_reach_who_sets_both(self):
         self.ask("SET app.current_user_id = 'bob'; SET app.current_namespace = 'default'")

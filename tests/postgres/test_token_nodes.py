@@ -62,6 +62,36 @@ class TokensOfNodes(ClusterTest):
         for what, seconds in best.items():
             self.assertLess(seconds, WITHIN_S, what)
 
+    def test_f_j1_nodes_count_a_rate_together(self):
+        """A client that asks both nodes at once gets the rate once, but for a second's worth while they learn of it."""
+        rate, seconds = 20, 5
+        one, other = self.two()
+        token = self.root(one, 201, "POST", "/v1/tokens", {
+            "name": "n", "role": "viewer", "rate": {"count": rate, "per_ms": 1000}})["token"]
+        self.soon(other, token, 200)
+        answered, refused = [], []
+
+        def ask(node):
+            end = time.monotonic() + seconds
+            while time.monotonic() < end:
+                reply = node.request("GET", "/v1/whoami", headers=bearer(token))
+                if reply.status == 200:
+                    answered.append(node)
+                    continue
+                self.assertEqual(reply.status, 429)
+                self.assertGreaterEqual(int(reply.headers["Retry-After"]), 1)
+                refused.append(node)
+                time.sleep(0.02)
+
+        askers = [threading.Thread(target=ask, args=(node,)) for node in (one, other)]
+        for asker in askers:
+            asker.start()
+        for asker in askers:
+            asker.join(60)
+        self.assertEqual(set(refused), {one, other})
+        self.assertLess(len(answered), rate * seconds * 1.5, "two nodes for themselves would be twice as many")
+        self.assertGreater(len(answered), rate * seconds * 0.2)
+
     def test_v8_a_revocation_on_another_node_ends_streams_and_waiting_claims(self):
         one, other = self.two()
         made = self.root(one, 201, "POST", "/v1/tokens", {"name": "n", "scopes": ["work", "tasks:read"]})

@@ -33,6 +33,15 @@ struct token_use {
     int64_t at_us;
 };
 
+/* What a token took of its rate on one node; all nodes share it. */
+struct token_taken {
+    struct str id;
+    struct rate_rule rate;
+    int64_t count;
+    int64_t for_us;  /* within this time until now */
+    int64_t wait_us; /* out: until there is something left of it */
+};
+
 #define TOKEN_FIELDS(FIELD)                                                                       \
     FIELD(id, id, TEXT, 0)                                                                        \
     FIELD(namespace, namespace_name, TEXT, FIELD_ALWAYS, .otherwise = TASK_DEFAULT_NAMESPACE)     \

@@ -252,6 +252,32 @@ static int used(struct batch *batch, struct access_request *request)
     return verbs_of(batch)->used(batch->store, request->uses, request->count, &request->base.err);
 }
 
+/* Buckets of tokens stand among those of queues and users, whose names do not begin like this. */
+#define RATE_NAME "\x1dtoken "
+
+/* Nodes let requests through by buckets of their own and tell afterwards: a look at the store with
+ * every request would cost more than the requests. */
+static int share_rates(struct batch *batch, struct access_request *request)
+{
+    struct str within = STR(TASK_DEFAULT_NAMESPACE);
+    struct err *err = &request->base.err;
+
+    for (uint32_t i = 0; i < request->count; i++) {
+        struct token_taken *taken = &request->taken[i];
+        struct str name = batch_text(batch, RATE_NAME STR_FMT, STR_ARG(taken->id));
+        struct bucket bucket;
+
+        TRY_MEMORY(name.data);
+        TRY(batch->store->verbs->bucket_load(batch->store, within, name, &bucket, err));
+        bucket_owe(&bucket, &taken->rate, taken->count, batch->now_us - taken->for_us,
+                   batch->now_us);
+        taken->wait_us = bucket_next_us(&bucket, &taken->rate, batch->now_us) - batch->now_us;
+        TRY(batch->store->verbs->bucket_save(batch->store, within, name, &bucket, err));
+    }
+    batch->wrote = true;
+    return 0;
+}
+
 /* The listener gets changes that commit from now on; those before are in the answer. */
 static int follow(struct batch *batch, struct access_request *request)
 {
@@ -290,7 +316,7 @@ int access_apply(struct batch *batch, struct request *base)
     static int (*const by_op[])(struct batch *batch, struct access_request *request) = {
         [ACCESS_CREATE] = create, [ACCESS_LIST] = list,     [ACCESS_GET] = get,
         [ACCESS_REVOKE] = revoke, [ACCESS_ROTATE] = rotate, [ACCESS_USED] = used,
-        [ACCESS_FOLLOW] = follow};
+        [ACCESS_RATES] = share_rates, [ACCESS_FOLLOW] = follow};
     struct access_request *request = (struct access_request *)base;
 
     TRY(by_op[request->op](batch, request));

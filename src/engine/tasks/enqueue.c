@@ -10,6 +10,7 @@
 #include "core/queue_name.h"
 #include "engine/access/makers.h"
 #include "engine/access/rights.h"
+#include "engine/audit/trail.h"
 #include "engine/batch.h"
 #include "engine/engine_state.h"
 #include "engine/figures/spans.h"
@@ -660,6 +661,20 @@ int enqueue_tasks(struct batch *batch, struct task_input *inputs, uint32_t count
     return 0;
 }
 
+/* A fork is a copy of what another client may have made. */
+static int note_fork(struct batch *batch, const struct enqueue_request *request, uint32_t at,
+                     struct err *err)
+{
+    const struct uuid *original = &request->inputs[at].forked_from;
+    char id[UUID_TEXT_BYTES];
+
+    if (!request->base.caller || uuid_is_nil(original) || request->duplicate[at])
+        return 0;
+    uuid_format(&request->tasks[at]->id, id);
+    return trail_note_id(batch, &request->base, "task.fork", "task", original,
+                         batch_text(batch, "{\"after\":{\"task_id\":\"%s\"}}", id), err);
+}
+
 int enqueue_apply(struct batch *batch, struct request *base)
 {
     struct enqueue_request *request = (struct enqueue_request *)base;
@@ -682,6 +697,8 @@ int enqueue_apply(struct batch *batch, struct request *base)
     TRY(user_limits_take(batch, base, request->inputs, request->count, &taken, &taken_count));
     rc = enqueue_tasks(batch, request->inputs, request->count, request->actor, NULL, arena,
                        request->tasks, request->duplicate, request->differs, &request->base.err);
+    for (uint32_t i = 0; rc == 0 && i < request->count; i++)
+        rc = note_fork(batch, request, i, &request->base.err);
     if (rc < 0)
         user_limits_give_back(taken, taken_count);
     return rc;

@@ -70,5 +70,9 @@ uint32_t node_doctor_access(const struct settings *settings, struct arena *arena
         checks[count++] = check_certificates(settings, arena);
     if (access->proxy.from_count)
         checks[count++] = check_proxy(&access->proxy, arena);
+    if (access->open_metrics)
+        checks[count++] = judged(DOCTOR_OK, STR("metrics"),
+                                 STR("open: every client that reaches the server may read "
+                                     "/metrics (access.open_metrics)"), STR_NONE);
     return count;
 }

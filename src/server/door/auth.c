@@ -187,9 +187,16 @@ static bool is_open_path(const struct auth *auth, struct str path)
            str_starts(path, STR("/assets/"));
 }
 
+/* Who sends a token gets the figures that it allows to see. */
+static bool are_open_metrics(const struct auth *auth, const struct http_request *request)
+{
+    return auth->settings->access.open_metrics && str_is(request->path, "/metrics") &&
+           !http_header(request, "Authorization").data;
+}
+
 bool auth_is_open(const struct auth *auth, const struct http_request *request)
 {
-    return is_open_path(auth, request->path);
+    return is_open_path(auth, request->path) || are_open_metrics(auth, request);
 }
 
 bool auth_is_completion(const struct http_request *request)

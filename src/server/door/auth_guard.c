@@ -11,7 +11,7 @@
 static struct guard_address *place(const struct auth_guard *guard,
                                    const struct http_address *address, uint32_t i)
 {
-    uint32_t at = (http_address_hash(address) + i) % GUARD_ADDRESSES;
+    uint32_t at = (http_address_hash(address, guard->seed) + i) % GUARD_ADDRESSES;
 
     return (struct guard_address *)&guard->addresses[at];
 }

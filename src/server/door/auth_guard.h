@@ -24,6 +24,7 @@ struct guard_address {
 };
 
 struct auth_guard {
+    uint64_t seed;        /* secret, of this process */
     int64_t wrong_total;
     int64_t logged_total; /* of them, told in the log */
     int64_t logged_us;

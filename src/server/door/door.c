@@ -70,6 +70,7 @@ struct door *door_open(struct server *server, struct err *err)
         return NULL;
     }
     door->server = server;
+    hash_random(&door->guard.seed, sizeof door->guard.seed);
     TAILQ_INIT(&door->held);
     door_waits_init(&door->waits);
     door->jwt = door_jwt_open(server->loop, server->log, on_keys, door, err);
@@ -168,7 +169,8 @@ static int check_right(struct api_call *call)
     const struct right *needs = &call->route->needs;
     const struct principal *principal = call->principal;
 
-    if (needs->kind == RIGHT_NONE)
+    if (needs->kind == RIGHT_NONE ||
+        (!principal && auth_is_open(&call->server->auth, call->request)))
         return 0;
     if (!principal)
         return err_set(&call->err, ERR_UNAUTHORIZED, "the request has no credential; send one as "
@@ -221,14 +223,23 @@ static bool guard_refuses_call(const struct api_call *call)
            !auth_is_completion(call->request);
 }
 
-/* The first request of a connection that may ask for something makes it known. */
+#define NAMESPACE_CONNECTIONS 9000 /* of 12,000: what one namespace leaves is for the others */
+
+/* The first request of a connection that may ask for something makes it known. Beyond its share the
+ * connections of a namespace stay strangers: they are served, and make room for others. */
 static void know(struct api_call *call)
 {
+    const struct principal *principal = call->principal;
     struct server *server = call->server;
 
     if (auth_is_open(&server->auth, call->request) || auth_is_completion(call->request))
         return;
-    http_set_known(call->exchange, true);
+    if (!principal || principal_is_global(principal) || engine_namespaces(server->engine) < 2)
+        http_set_known(call->exchange, true);
+    else
+        http_set_known_of(call->exchange, hash_bytes64(principal->namespace_name.data,
+                                                       principal->namespace_name.len, 0),
+                          NAMESPACE_CONNECTIONS);
     if (!door_is_open(&server->auth, &server->door->tokens))
         guard_right(&server->door->guard, http_peer_address(call->exchange), now());
 }

@@ -3,6 +3,7 @@
 #include "server/door/refusal_timer.h"
 
 #include "base/clock.h"
+#include "base/hash.h"
 #include "net/loop.h"
 #include "server/routes/api_tasks.h"
 
@@ -28,12 +29,16 @@ struct refusal_timer {
     int fd;
 };
 
-/* A refusal is due a whole number of steps after its request arrived. */
+/* A refusal is due some steps after its request arrived, and a part of one that no client
+ * can know: on a busy machine a thread that had more to do is woken some microseconds later. */
 static int64_t due_us(const struct api_call *call, int64_t now_us)
 {
     int64_t step_us = call->route->handle == api_workflow_get ? REFUSAL_LONG_US : REFUSAL_STEP_US;
+    int64_t steps = (now_us - call->came_us) / step_us + 1;
+    uint32_t random;
 
-    return call->came_us + ((now_us - call->came_us) / step_us + 1) * step_us;
+    hash_random(&random, sizeof random);
+    return call->came_us + steps * step_us + random % step_us;
 }
 
 static void let_go(struct held_call *held)

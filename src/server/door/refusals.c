@@ -5,6 +5,7 @@
 #include "base/clock.h"
 #include "core/log/audit.h"
 #include "server/server_int.h"
+#include "store/sealed/sealed.h"
 
 #include <stdio.h>
 #include <stdlib.h>
@@ -30,6 +31,7 @@ struct refusals {
     struct loop_timer *timer;
     struct refusal list[REFUSALS_MAX + 1]; /* the last one: all others */
     uint32_t count;
+    int64_t damaged_told; /* texts that did not open, as far as the trail knows */
     struct audit_request request;
     struct loop_item item;
     struct arena arena; /* of the request under way */
@@ -117,6 +119,29 @@ static void write_entry(struct refusals *refusals, const struct refusal *refusal
         .outcome = STR(AUDIT_REFUSED)};
 }
 
+/* An encrypted text that was changed, or moved to another place, is refused, too (F-J3). Which one
+ * it is the verifier finds. */
+static int64_t damaged_texts(const struct refusals *refusals)
+{
+    struct keyring *keyring = sealed_keyring(refusals->server->store);
+
+    return keyring ? keyring_counted(keyring, OPENED_DAMAGED) - refusals->damaged_told : 0;
+}
+
+static void write_damaged(struct refusals *refusals, int64_t count, struct audit_entry *entry)
+{
+    *entry = (struct audit_entry){
+        .namespace_name = STR("*"),
+        .principal = STR("program"),
+        .action = STR("text.damaged"),
+        .object_kind = STR("store"),
+        .object_id = STR("texts"),
+        .change = arena_format(&refusals->arena, "{\"count\":%lld}", (long long)count),
+        .outcome = STR(AUDIT_REFUSED)};
+    refusals->damaged_told += count;
+    LOG(refusals->server->log, LOG_ERROR, "encryption.texts_damaged", KI("count", count));
+}
+
 static void came_back(struct loop_item *item)
 {
     struct refusals *refusals =
@@ -140,20 +165,24 @@ static void request_done(struct request *request)
 
 static void hand_over(struct refusals *refusals)
 {
+    int64_t damaged = damaged_texts(refusals);
+    uint32_t count = refusals->count + (damaged > 0);
     struct audit_entry *entries;
 
-    if (refusals->under_way || refusals->count == 0)
+    if (refusals->under_way || count == 0)
         return;
-    entries = arena_alloc_array(&refusals->arena, refusals->count, sizeof *entries);
+    entries = arena_alloc_array(&refusals->arena, count, sizeof *entries);
     if (!entries)
         return; /* with the next minute */
     for (uint32_t i = 0; i < refusals->count; i++)
         write_entry(refusals, &refusals->list[i], &entries[i]);
+    if (damaged > 0)
+        write_damaged(refusals, damaged, &entries[refusals->count]);
     refusals->request = (struct audit_request){
         .base = {.kind = REQUEST_AUDIT, .arena = &refusals->arena, .done = request_done,
                  .ctx = refusals},
         .entries = entries,
-        .count = refusals->count};
+        .count = count};
     refusals->count = 0;
     refusals->under_way = true;
     refusals->item.run = came_back;

@@ -1,6 +1,7 @@
 /* Refusals for the audit trail (D18): each is counted by who asked for which route, and what was
- * counted becomes entries of the trail once a minute and when the server stops. Bounded: beyond
- * REFUSALS_MAX different ones in a minute the rest is one entry. Loop thread. */
+ * counted becomes entries of the trail once a minute and when the server stops; so do encrypted
+ * texts that did not open. Bounded: beyond REFUSALS_MAX different ones in a minute the rest is one
+ * entry. Loop thread. */
 #ifndef SERVER_DOOR_REFUSALS_H
 #define SERVER_DOOR_REFUSALS_H
 

@@ -1,7 +1,8 @@
 /* Changes come from the engine's thread into a list below a mutex; the loop puts them into the
  * table, before it answers the request that made them. Twice a second the loop looks whether the
- * token of a waiting claim, a waiting client or a stream has ended, and once a minute it writes
- * which tokens were used. Loop thread, but for on_changes and the two done functions. */
+ * token of a waiting claim, a waiting client or a stream has ended, and adds to a shared store what
+ * tokens took of their rates; once a minute it writes which tokens were used. Loop thread, but for
+ * on_changes and the two done functions. */
 #include "server/door/token_watch.h"
 
 #include "base/clock.h"
@@ -36,6 +37,8 @@ struct token_watch {
     struct loop_timer *timer;
     int64_t write_us;      /* when uses are written next, boot time */
     bool writing;
+    int64_t shared_us;     /* when rates were shared last, boot time */
+    bool sharing;
     pthread_mutex_t mutex; /* below it the next four */
     struct changes *first, **last;
     bool lost;             /* there was no memory for a change: the table is read again */
@@ -144,6 +147,22 @@ static void on_changes(void *ctx, const struct token_row *rows, uint32_t count)
 
 /* ---- errands to the engine ---- */
 
+/* What the rates of all nodes together leave. */
+static void take_shares(struct token_watch *watch, const struct access_request *request,
+                        bool failed)
+{
+    for (uint32_t i = 0; i < request->count; i++) {
+        struct token_entry *entry = map_get(&watch->tokens->by_id, request->taken[i].id);
+
+        if (!entry)
+            continue;
+        if (failed) /* with the next look */
+            entry->taken += request->taken[i].count;
+        else
+            entry->shared_until_us = clock_boot_us() + request->taken[i].wait_us;
+    }
+}
+
 static void errand_over(struct loop_item *item)
 {
     struct errand *errand =
@@ -164,7 +183,10 @@ static void errand_over(struct loop_item *item)
         if (entry)
             entry->written_us = 0; /* next time */
     }
+    if (request->op == ACCESS_RATES)
+        take_shares(watch, request, failed);
     watch->writing &= request->op != ACCESS_USED;
+    watch->sharing &= request->op != ACCESS_RATES;
     arena_deinit(&errand->arena);
     free(errand);
     server_work_ended(watch->server);
@@ -231,6 +253,56 @@ static void write_uses(struct token_watch *watch)
     send(errand);
 }
 
+static uint32_t count_taken(const struct tokens *tokens)
+{
+    struct token_entry *entry;
+    uint32_t cursor = 0, count = 0;
+
+    while ((entry = map_next(&tokens->by_id, &cursor)) != NULL)
+        count += entry->taken > 0;
+    return count;
+}
+
+static uint32_t list_taken(const struct tokens *tokens, struct arena *arena, int64_t for_us,
+                           struct token_taken *taken)
+{
+    struct token_entry *entry;
+    uint32_t cursor = 0, count = 0;
+
+    while ((entry = map_next(&tokens->by_id, &cursor)) != NULL) {
+        if (entry->taken == 0)
+            continue;
+        taken[count++] = (struct token_taken){.id = arena_str(arena, entry->row.id),
+                                              .rate = entry->principal.rate,
+                                              .count = entry->taken, .for_us = for_us};
+        entry->taken = 0;
+    }
+    return count;
+}
+
+/* Where several nodes may be, they count what a token takes of its rate together. */
+static void share_rates(struct token_watch *watch)
+{
+    int64_t boot_us = clock_boot_us(), for_us = boot_us - watch->shared_us;
+    struct access_request *request;
+    struct errand *errand;
+    uint32_t count;
+
+    if (!watch->server->store->shared || watch->sharing)
+        return;
+    watch->shared_us = boot_us;
+    count = count_taken(watch->tokens);
+    errand = count ? errand_new(watch, ACCESS_RATES) : NULL;
+    if (!errand)
+        return;
+    request = &errand->request;
+    request->taken = arena_alloc_array(&errand->arena, count, sizeof *request->taken);
+    if (request->taken)
+        request->count = list_taken(watch->tokens, &errand->arena, for_us, request->taken);
+    watch->sharing = true;
+    send(errand); /* of none, where there is no memory */
+}
+
 static void read_again(struct token_watch *watch)
 {
     struct errand *errand;
@@ -258,6 +330,7 @@ static void on_time(void *ctx)
         return;
     end_waiting(watch);
     read_again(watch);
+    share_rates(watch);
     if (clock_boot_us() >= watch->write_us) {
         watch->write_us = clock_boot_us() + WRITE_US;
         write_uses(watch);
@@ -295,6 +368,7 @@ struct token_watch *token_watch_open(struct server *server, struct tokens *token
     watch->last = &watch->first;
     watch->item.run = take_changes;
     watch->write_us = clock_boot_us() + WRITE_US;
+    watch->shared_us = clock_boot_us();
     pthread_mutex_init(&watch->mutex, NULL);
     watch->timer = loop_timer_new(server->loop, on_time, watch);
     if (!watch->timer)

@@ -106,6 +106,8 @@ static void replace(struct token_entry *old, struct token_entry *new, int64_t no
     struct token_entry *held;
 
     new->bucket = old->bucket;
+    new->taken = old->taken;
+    new->shared_until_us = old->shared_until_us;
     if (old->used_us > new->used_us)
         new->used_us = old->used_us;
     old->replaced = true;
@@ -220,11 +222,17 @@ int tokens_find(struct tokens *tokens, struct str text, int64_t now_us, struct t
 int tokens_take(struct token_entry *entry, int64_t boot_us, int64_t *wait_s, struct err *err)
 {
     const struct rate_rule *rule = &entry->principal.rate;
-    int64_t wait_us;
+    int64_t wait_us = entry->shared_until_us - boot_us;
 
-    if (!rule->count || bucket_take(&entry->bucket, rule, boot_us))
+    if (!rule->count)
         return 0;
-    wait_us = bucket_next_us(&entry->bucket, rule, boot_us) - boot_us;
+    if (wait_us <= 0) {
+        if (bucket_take(&entry->bucket, rule, boot_us)) {
+            entry->taken++;
+            return 0;
+        }
+        wait_us = bucket_next_us(&entry->bucket, rule, boot_us) - boot_us;
+    }
     *wait_s = (wait_us + CLOCK_SECOND_US - 1) / CLOCK_SECOND_US;
     if (*wait_s < 1)
         *wait_s = 1;

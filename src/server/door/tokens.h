@@ -21,7 +21,9 @@ struct token_entry {
     uint8_t hash[HASH_BYTES];
     uint8_t former_hash[HASH_BYTES];
     uint64_t quick[TOKEN_QUICK]; /* of the text whose hash was right; 0 = none yet */
-    struct bucket bucket;
+    struct bucket bucket;      /* of the rate, on this node ... */
+    int64_t taken;             /* ... and what the others do not know of yet */
+    int64_t shared_until_us;   /* all nodes together have used it up until then, boot time */
     int64_t used_us;           /* the minute of the last request ... */
     int64_t written_us;        /* ... and the one the store knows */
     uint32_t held;             /* requests that came with it and are not answered */

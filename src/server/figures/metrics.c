@@ -7,6 +7,7 @@
 #include "server/door/door.h"
 #include "server/figures/metrics_int.h"
 #include "server/stream.h"
+#include "store/sealed/sealed.h"
 
 #include "outbound/span_export.h"
 
@@ -278,6 +279,16 @@ static void write_jwts(struct buf *out, const struct server *server)
     metrics_one(out, "jwts_known", "gauge", "JWTs that need not be verified again.", counts.known);
 }
 
+static void write_damaged(struct buf *out, const struct server *server)
+{
+    struct keyring *keyring = sealed_keyring(server->store);
+
+    if (keyring)
+        metrics_one(out, "encrypted_texts_damaged_total", "counter",
+                    "Encrypted texts that did not open: they were changed or moved.",
+                    keyring_counted(keyring, OPENED_DAMAGED));
+}
+
 static void write_spans(struct buf *out, const struct server *server)
 {
     struct span_export_counts counts;
@@ -327,6 +338,7 @@ static int counted(struct api_call *call)
     metrics_write_measures(call);
     write_requests(&call->out, call->server);
     write_jwts(&call->out, call->server);
+    write_damaged(&call->out, call->server);
     write_spans(&call->out, call->server);
     metrics_write_services(call);
     return call_reply_text(call, 200, METRICS_TYPE);

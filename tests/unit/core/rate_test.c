@@ -113,6 +113,42 @@ static void years_of_idleness_fill_the_bucket_and_no_more(void **state)
     assert_true(bucket_next_us(&bucket, &huge, INT64_MAX - 1) == INT64_MAX);
 }
 
+/* A rate that several nodes take from: what they took together comes back at the rate. */
+static void what_was_taken_beyond_a_rate_is_taken_in_advance(void **state)
+{
+    static const struct rate_rule rules[] = {{.count = 10, .per_ms = 1000, .burst = 10},
+                                             {.count = 10, .per_ms = 1000}};
+
+    (void)state;
+    for (size_t r = 0; r < 2; r++) {
+        struct bucket bucket = {0};
+
+        bucket_owe(&bucket, &rules[r], 9, NOW, NOW + SECOND / 2);
+        assert_true(bucket_next_us(&bucket, &rules[r], NOW + SECOND / 2) == NOW + SECOND / 2);
+        bucket = (struct bucket){0};
+        bucket_owe(&bucket, &rules[r], 40, NOW, NOW);
+        /* ten of four periods, or a full bucket and thirty more */
+        assert_true(bucket_next_us(&bucket, &rules[r], NOW) >= NOW + 3 * SECOND);
+        assert_true(bucket_next_us(&bucket, &rules[r], NOW) <= NOW + 4 * SECOND);
+        assert_false(bucket_take(&bucket, &rules[r], NOW + 2 * SECOND));
+        assert_true(bucket_take(&bucket, &rules[r], NOW + 4 * SECOND));
+    }
+}
+
+static void years_of_debt_are_no_overflow(void **state)
+{
+    struct rate_rule slow = {.count = 1, .per_ms = INT64_MAX, .burst = 1};
+    struct rate_rule strict = {.count = 1, .per_ms = INT64_MAX / 2000};
+    struct bucket bucket = {0};
+
+    (void)state;
+    bucket_owe(&bucket, &slow, INT64_MAX, NOW, NOW);
+    assert_true(bucket_next_us(&bucket, &slow, NOW) == INT64_MAX);
+    bucket = (struct bucket){0};
+    bucket_owe(&bucket, &strict, INT64_MAX, NOW, NOW);
+    assert_true(bucket_next_us(&bucket, &strict, NOW) > NOW + YEAR);
+}
+
 static void clock_that_goes_back_gives_no_tokens_and_takes_none(void **state)
 {
     struct rate_rule rule = {.count = 1, .per_ms = 1000};
@@ -241,6 +277,8 @@ int main(void)
         cmocka_unit_test(next_token_is_there_exactly_when_promised),
         cmocka_unit_test(pace_does_not_drift_however_often_it_is_asked),
         cmocka_unit_test(years_of_idleness_fill_the_bucket_and_no_more),
+        cmocka_unit_test(what_was_taken_beyond_a_rate_is_taken_in_advance),
+        cmocka_unit_test(years_of_debt_are_no_overflow),
         cmocka_unit_test(clock_that_goes_back_gives_no_tokens_and_takes_none),
         cmocka_unit_test(changed_rule_keeps_what_was_taken),
         cmocka_unit_test(token_given_back_can_be_taken_again),

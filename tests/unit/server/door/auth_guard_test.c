@@ -125,6 +125,28 @@ static void many_addresses_in_turn_have_no_more_free_guesses_than_there_are_plac
     assert_in_range(free_count, 1, GUARD_ADDRESSES * GUARD_FREE_MAX);
 }
 
+/* Clients of one network differ in a few bits of their addresses. */
+static void addresses_of_one_network_take_no_places_from_each_other(void **state)
+{
+    struct auth_guard *guard = *state;
+
+    for (int step = 0; step < 3; step++) {
+        uint32_t at_once = 0;
+
+        memset(guard, 0, sizeof *guard);
+        for (uint32_t i = 0; i < GUARD_ADDRESSES / 2; i++) {
+            struct http_address from = {{[10] = 0xff, [11] = 0xff, [12] = 10}}; /* 10.0.0.0/8 */
+
+            if (step == 2)
+                from = (struct http_address){{0x20, 0x01, 0x0d, 0xb8}}; /* /64s of IPv6 */
+            from.bytes[step == 2 ? 6 : 14 - step] = (uint8_t)(i >> 8);
+            from.bytes[step == 2 ? 7 : 15 - step] = (uint8_t)i;
+            at_once += guard_wrong(guard, &from, SECOND_US, NULL) == 0;
+        }
+        assert_in_range(at_once, GUARD_ADDRESSES / 2 - 20, GUARD_ADDRESSES / 2);
+    }
+}
+
 int main(void)
 {
     const struct CMUnitTest tests[] = {
@@ -138,6 +160,8 @@ int main(void)
         cmocka_unit_test_setup_teardown(an_address_without_a_place_waits, setup, teardown),
         cmocka_unit_test_setup_teardown(
             many_addresses_in_turn_have_no_more_free_guesses_than_there_are_places, setup, teardown),
+        cmocka_unit_test_setup_teardown(addresses_of_one_network_take_no_places_from_each_other,
+                                        setup, teardown),
     };
 
     return cmocka_run_group_tests_name("auth_guard", tests, NULL, NULL);

@@ -203,6 +203,31 @@ static void a_rate_lets_as_many_through_and_says_how_long_to_wait(void **state)
     assert_int_equal(tokens_take(entry, NOW + 6 * CLOCK_SECOND_US, &wait_s, &fx->err), 0);
 }
 
+/* On several nodes: what was let through is counted for the others, and what all have taken
+ * together counts here, also behind a change of the token. */
+static void a_rate_that_all_nodes_have_used_up_refuses(void **state)
+{
+    struct fixture *fx = *state;
+    const struct principal *principal;
+    struct token_entry *entry;
+    int64_t wait_s = 0;
+
+    fx->row.rate = STR("{\"count\":2,\"per_ms\":5000}");
+    put(fx);
+    assert_int_equal(find(fx, fx->text[1], &entry, &principal), 0);
+    assert_int_equal(tokens_take(entry, NOW, &wait_s, &fx->err), 0);
+    assert_int_equal(entry->taken, 1);
+    entry->shared_until_us = NOW + 3 * CLOCK_SECOND_US;
+    assert_int_equal(tokens_take(entry, NOW, &wait_s, &fx->err), -ERR_RATE);
+    assert_int_equal(wait_s, 3);
+    put(fx);
+    assert_int_equal(find(fx, fx->text[1], &entry, &principal), 0);
+    assert_int_equal(tokens_take(entry, NOW + CLOCK_SECOND_US, &wait_s, &fx->err), -ERR_RATE);
+    assert_int_equal(entry->taken, 1);
+    assert_int_equal(tokens_take(entry, NOW + 3 * CLOCK_SECOND_US, &wait_s, &fx->err), 0);
+    assert_int_equal(entry->taken, 2);
+}
+
 /* ---- the ways in ---- */
 
 static const char *kind_of(struct fixture *fx, const char *address, const char *token,
@@ -269,6 +294,7 @@ int main(void)
         TEST(what_is_under_way_learns_that_its_token_has_ended),
         TEST(changes_that_come_late_change_nothing),
         TEST(a_rate_lets_as_many_through_and_says_how_long_to_wait),
+        TEST(a_rate_that_all_nodes_have_used_up_refuses),
         TEST(without_a_credential_only_an_open_loopback_server_answers),
         TEST(the_servers_token_is_root_beside_api_tokens),
     };
