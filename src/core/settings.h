@@ -5,6 +5,7 @@
 
 #include "core/access/address_range.h"
 #include "core/access/scope.h"
+#include "core/agent/agent_rules.h"
 #include "core/task/report.h"
 #include "core/task/retry.h"
 
@@ -24,6 +25,7 @@ struct handler_rule {
     char *const *command;      /* process: argv, NULL-terminated, no shell; NULL = none */
     struct str service;        /* http / grpc target, absent = none */
     struct str method;
+    struct str agent;          /* language-model agent, absent = none */
     char *const *environment;  /* "NAME=value" added to the allow-list, NULL-terminated or NULL */
     struct str user;           /* whom the command runs as, a name or a number; absent = as we do */
     struct str group;          /* absent = the user's */
@@ -289,6 +291,7 @@ struct settings {
     uint32_t queues_count;
     const struct priority_rule *rules;
     uint32_t rules_count;
+    struct agent_settings agents;
     struct callback_settings callbacks;
     struct retention_rule retention;
     bool demo;

@@ -65,6 +65,9 @@ static int check_handler(const void *record, struct err *err)
     if (rule->command && rule->service.data)
         return err_set(err, ERR_INVALID, "handler '" STR_FMT "' has both command and service; "
                        "keep one of them", STR_ARG(rule->type));
+    if (rule->agent.data && (rule->command || rule->service.data))
+        return err_set(err, ERR_INVALID, "handler '" STR_FMT "' has an agent and a command or "
+                       "service; keep one of them", STR_ARG(rule->type));
     if (rule->validate_command && rule->validate_url.data)
         return err_set(err, ERR_INVALID, "handler '" STR_FMT "' has two validators, a command and "
                        "a url; keep one of them", STR_ARG(rule->type));
@@ -110,6 +113,8 @@ static const struct config_field handler_fields[] = {
      .help = "target service, one of services"},
     {.key = "method", .kind = CONFIG_TEXT, AT(handler_rule, method), .max = BOUND_NAME_BYTES,
      .help = "method of the target service"},
+    {.key = "agent", .kind = CONFIG_TEXT, AT(handler_rule, agent), .max = AGENT_ID_BYTES,
+     .help = "language-model agent, one of agents"},
     {.key = "environment", .kind = CONFIG_VARIABLES, AT(handler_rule, environment), .max = 256,
      .help = "additional environment variables of the command"},
     {.key = "user", .kind = CONFIG_TEXT, AT(handler_rule, user), .max = BOUND_NAME_BYTES,
@@ -453,6 +458,12 @@ static const struct config_field root_fields[] = {
     {.key = "services", .live = true, .kind = CONFIG_LIST, SETTING_LIST(pool.services), .max = 1024,
      .record = &config_service_record,
      .help = "programs of others that run tasks, over HTTP"},
+    {.key = "models", .live = true, .kind = CONFIG_LIST, SETTING_LIST(agents.models), .max = 64,
+     .record = &config_model_record, .help = "language models that agents call"},
+    {.key = "agents", .live = true, .kind = CONFIG_LIST, SETTING_LIST(agents.agents), .max = 64,
+     .record = &config_agent_record, .help = "tasks that a language model works on"},
+    {.key = "tools", .live = true, .kind = CONFIG_LIST, SETTING_LIST(agents.tools), .max = 256,
+     .record = &config_tool_record, .help = "what agents may do"},
     {.key = "queues", .live = true, .kind = CONFIG_LIST, SETTING_LIST(queues), .max = BOUND_QUEUES,
      .record = &queue_record, .help = "limits and order of queues"},
     {.key = "rules", .live = true, .kind = CONFIG_LIST, SETTING_LIST(rules), .max = 1024,

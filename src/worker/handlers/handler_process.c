@@ -351,6 +351,7 @@ static struct report said_report(struct command_run *command)
 
     report.data = arena_str(arena, report.data);
     report.result = arena_str(arena, report.result);
+    report.question = arena_str(arena, report.question);
     if (report.op == REPORT_FAIL) {
         struct report said = report;
 

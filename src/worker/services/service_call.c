@@ -117,7 +117,7 @@ static bool add_headers(struct service_call *call, bool has_body)
     if (!work)
         return ok;
     uuid_format(&work->id, id);
-    ok = ok && add_pair(call, STR("Idempotency-Key"), str_of(id)) &&
+    ok = ok && add_pair(call, STR("Idempotency-Key"), call->key.data ? call->key : str_of(id)) &&
          add_pair(call, STR("Perdura-Task-Id"), str_of(id)) &&
          add_number(call, "Perdura-Attempt", work->attempt) &&
          add_number(call, "Perdura-Deadline-Ms", left_ms > 0 ? left_ms : 0) &&

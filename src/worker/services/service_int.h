@@ -73,6 +73,7 @@ struct service_call {
     struct run *run;
     struct service_line *line; /* NULL = no service is known for it */
     struct str method;         /* in the work, or of a route */
+    struct str key;            /* Idempotency-Key; absent = the id of the task */
     enum call_phase phase;
     CURL *easy;
     struct curl_slist *headers;
