@@ -19,6 +19,13 @@ struct arena;
 #define SETTINGS_KEEP_FAILED "90d"
 #define SETTINGS_KEEP_AUDIT "400d" /* a year, and time to look at it */
 
+/* 0 = no limit. */
+struct handler_limits {
+    int64_t memory_bytes_max; /* of each process of the command */
+    int64_t file_bytes_max;   /* of each file it writes */
+    int64_t processes_max;    /* of the user it runs as */
+};
+
 /* One entry of `handlers:`; also the place of a type's defaults (retry, timeout, hash_input). */
 struct handler_rule {
     struct str type;           /* exact, or a prefix ending in '*' */
@@ -39,9 +46,7 @@ struct handler_rule {
     enum retry_policy retry_policy;
     bool hash_input;           /* A3: idempotent by input hash for the whole type */
     int64_t output_bytes_max;  /* stdout + stderr kept as logs per run; -1 = default */
-    int64_t memory_bytes_max;  /* of each process of the command; 0 = no limit, here and below */
-    int64_t file_bytes_max;    /* of each file it writes */
-    int64_t processes_max;     /* of the user it runs as */
+    struct handler_limits limits;
     int64_t retention_ms;      /* ended tasks of this type are kept this long; -1 = not set */
     int64_t retention_logs_ms; /* lines of this type's runs; 0 = as long as all */
     int64_t stall_after_ms;    /* a handler silent this long is lost; -1 = not set */

@@ -1,6 +1,6 @@
 /* The agents of a node or of `perdura worker`: a worker for the tasks that handlers send to agents,
- * and one for each agent's own queue. Their slots are their own: a task that waits for a model keeps
- * no command waiting. */
+ * and one for each agent's own queue. Their slots are their own: a task that waits for a model
+ * keeps no command waiting. */
 #ifndef NODE_AGENTS_H
 #define NODE_AGENTS_H
 

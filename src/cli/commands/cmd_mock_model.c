@@ -1,4 +1,4 @@
-/* perdura mock-model: a chat API that answers by a script, for trying out agents and testing them. */
+/* perdura mock-model: a chat API that answers by a script, for trying out and testing agents. */
 #include "cli/frame/command.h"
 #include "cli/mock/mock_server.h"
 
@@ -32,10 +32,10 @@ const struct command command_mock_model = {
     .name = "mock-model",
     .summary = "A language model that answers by a script, for trying out agents",
     .details = "An OpenAI-compatible chat API on 127.0.0.1, streaming and not. The script is "
-               "{\"lines\":[…]}. Of each request's lines the first that fits answers: 'when' is a "
+               "{\"lines\":[…]}; the first line that fits a request answers it: 'when' is a "
                "text in the last message, 'turn' the number of answers before, 'times' how often "
-               "it may be used. It answers with 'text', with 'tools' ([{\"name\",\"arguments\"}]) or "
-               "with 'final', which calls finalAnswer ('finished': false goes on later). Faults: "
+               "it may be used. It answers with 'text', 'tools' ([{\"name\",\"arguments\"}]) or "
+               "'final', which calls finalAnswer ('finished': false: more steps follow). Faults: "
                "'status' with 'error' and 'retry_after', 'delay_ms', 'cut', 'stall', 'raw' (any "
                "body), 'stream': false. 'tokens' is [input, output]. With \"key\" beside the lines "
                "it wants this API key.",

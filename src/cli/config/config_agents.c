@@ -1,5 +1,6 @@
-/* The sections `models:`, `agents:` and `tools:` of the configuration: their records, the rules over
- * their keys, and the prompts, which are files. Keys of models are read in config_secrets.c. */
+/* The sections `models:`, `agents:` and `tools:` of the configuration: their records, the rules
+ * over their keys, and the prompts, which are files. Keys of models are read in
+ * config_secrets.c. */
 #include "cli/config/config.h"
 
 #include <errno.h>

@@ -160,7 +160,8 @@ static int follow(struct config *now, const struct config *before, struct buf *r
 /* Also in what files named by settings hold. */
 static bool is_same(const struct config *now, const struct config *before)
 {
-    return same_records(now, before, &config_root) && config_same_agents(now, before) && str_eq(now->file, before->file) &&
+    return same_records(now, before, &config_root) && config_same_agents(now, before) &&
+           str_eq(now->file, before->file) &&
            str_eq(now->settings.access.token, before->settings.access.token) &&
            str_eq(now->settings.tracing.headers, before->settings.tracing.headers);
 }

@@ -1,5 +1,5 @@
 /* What a mock model answers: a list of lines in JSON, of which the first one that fits and is not
- * used up counts. Pure but for how often each line was used, which the caller guards with a lock. */
+ * used up counts. Pure but for how often a line was used, which the caller guards with a lock. */
 #ifndef CLI_MOCK_MOCK_SCRIPT_H
 #define CLI_MOCK_MOCK_SCRIPT_H
 

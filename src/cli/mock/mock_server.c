@@ -114,7 +114,8 @@ static bool refuse(struct connection *connection, int status, const char *messag
     BUF_AUTO struct buf out = BUF_INIT(1024);
     int len = snprintf(NULL, 0, "{\"error\":{\"message\":\"%s\"}}", message);
 
-    buf_format(&out, "HTTP/1.1 %d Mock\r\nContent-Type: application/json\r\nContent-Length: %d\r\n\r\n"
+    buf_format(&out, "HTTP/1.1 %d Mock\r\nContent-Type: application/json\r\n"
+               "Content-Length: %d\r\n\r\n"
                "{\"error\":{\"message\":\"%s\"}}", status, len, message);
     return send_all(connection->fd, buf_view(&out));
 }
@@ -160,7 +161,8 @@ static bool serve_one(struct connection *connection, const struct http_request *
     if (!has_key(connection->server, request))
         return refuse(connection, 401, "invalid API key");
     if (str_is(request->path, "/v1/models")) {
-        const struct mock_line line = {.json = STR("{\"raw\":\"{\\\"data\\\":[]}\"}"), .status = 200};
+        const struct mock_line line = {.json = STR("{\"raw\":\"{\\\"data\\\":[]}\"}"),
+                                       .status = 200};
 
         return answer(connection, &line, 0, false);
     }

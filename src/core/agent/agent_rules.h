@@ -40,7 +40,7 @@ struct tool_rule {
     char *const *environment;
     struct str user, group, directory;
     int64_t timeout_ms;
-    bool safe_to_retry;          /* may be repeated when nobody knows whether it happened */
+    bool safe_to_retry;          /* may be repeated when it is unknown whether it happened */
 };
 
 /* 0 = no limit, everywhere. */

@@ -186,7 +186,8 @@ void conversation_write(const struct conversation *conversation, struct buf *out
     const struct agent_budget *raised = &conversation->raised;
     bool any = false;
 
-    buf_format(out, "{\"conversation\":1,\"step\":%lld,\"nudged\":%s,\"warned\":%s,\"resumed\":%lld",
+    buf_format(out, "{\"conversation\":1,\"step\":%lld,\"nudged\":%s,\"warned\":%s,"
+               "\"resumed\":%lld",
                (long long)conversation->step, conversation->nudged ? "true" : "false",
                conversation->warned ? "true" : "false", (long long)conversation->resumed);
     buf_text(out, ",\"used\":");

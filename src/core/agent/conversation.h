@@ -1,5 +1,6 @@
 /* A task's conversation with a model, as its checkpoints keep it, and what comes next in it. Every
- * checkpoint has all of it, so the newest one is enough to go on. Pure; texts live in the arena. */
+ * checkpoint has all of it, so the newest one is enough to continue. Pure; texts live in the
+ * arena. */
 #ifndef CORE_AGENT_CONVERSATION_H
 #define CORE_AGENT_CONVERSATION_H
 

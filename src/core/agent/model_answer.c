@@ -66,7 +66,8 @@ static bool is_taken(const struct tool_call *calls, uint32_t count, struct str i
     return false;
 }
 
-/* Results are told apart by the id: one that is missing, too long or given twice is replaced. */
+/* The id says which result belongs to which call: one that is missing, too long or given twice is
+ * replaced. */
 static struct str usable_id(struct model_answer *answer, struct str id, struct arena *arena)
 {
     uint32_t number = answer->calls_count;

@@ -1,5 +1,5 @@
-/* The answer of an OpenAI-compatible chat API, whole (one JSON object) or as a stream of server-sent
- * events. Nothing of it is trusted. Pure; texts live in the arena of the reader. */
+/* The answer of an OpenAI-compatible chat API, whole (one JSON object) or as a stream of
+ * server-sent events. Nothing of it is trusted. Pure; texts live in the arena of the reader. */
 #ifndef CORE_AGENT_MODEL_ANSWER_H
 #define CORE_AGENT_MODEL_ANSWER_H
 

@@ -48,8 +48,8 @@ void toolbox_write(const struct toolbox *box, struct buf *out)
         buf_byte(out, ',');
     }
     write_tool(out, STR(FINAL_ANSWER),
-               STR("Ends this step. Call it with your answer; taskFinished is true when the task is "
-                   "done and false when it must go on later."),
+               STR("Ends this step. Call it with your answer. taskFinished is true when the task "
+                   "is done and false when more steps are needed."),
                STR("{\"type\":\"object\",\"properties\":{\"answer\":{\"type\":\"string\","
                    "\"description\":\"the answer, or what was done so far\"},\"taskFinished\":"
                    "{\"type\":\"boolean\"}},\"required\":[\"answer\",\"taskFinished\"]}"));

@@ -1,4 +1,4 @@
-/* The tools that a task's model may call, how they are told to it, and whether a call fits. Pure. */
+/* The tools that a task's model may call, how a request lists them, whether a call fits. Pure. */
 #ifndef CORE_AGENT_TOOLBOX_H
 #define CORE_AGENT_TOOLBOX_H
 

@@ -1,5 +1,5 @@
-/* What a person says when a task that asked is resumed: kept as data.resume, where its handler finds
- * it. The number of the event tells one answer from the next. The writer's thread. */
+/* What a person says when a task that asked is resumed: kept as data.resume, where its handler
+ * finds it. The number of the event tells one answer from the next. The writer's thread. */
 #include "engine/tasks/resume_answer.h"
 
 #include "base/json.h"
@@ -31,7 +31,8 @@ int resume_answer_put(struct batch *batch, struct task *task, struct str answer,
     TRY(load_data(batch, task, err));
     if (task->data.data && json_kind(task->data) != JSON_OBJECT &&
         json_kind(task->data) != JSON_NULL)
-        return err_set(err, ERR_TRANSITION, "the task's data is no object, so it can keep no answer");
+        return err_set(err, ERR_TRANSITION, "the task's data is no object and cannot "
+                       "keep an answer");
     buf_byte(&out, '{');
     json_begin(task->data.data ? task->data : STR("{}"), &iter);
     while (json_next_member(&iter, &member)) {

@@ -100,8 +100,8 @@ static int check_budget(struct str budget, struct arena *arena, struct err *err)
         for (size_t i = 0; i < sizeof names / sizeof *names; i++)
             known |= json_key_is(member.key, str_of(names[i]));
         if (!known)
-            return err_set_field(err, ERR_INVALID, "budget", "'budget' may have calls, tokens, cost "
-                                 "and time only");
+            return err_set_field(err, ERR_INVALID, "budget", "'budget' may have calls, tokens, "
+                                 "cost and time only");
     }
     TRY(check_amount(budget, "calls", true, err));
     TRY(check_amount(budget, "tokens", true, err));
@@ -110,11 +110,11 @@ static int check_budget(struct str budget, struct arena *arena, struct err *err)
     if (!time.data || (json_kind(time) == JSON_STRING &&
                        str_to_duration_ms(json_string(time, arena), &ms) && ms > 0))
         return 0;
-    return err_set_field(err, ERR_INVALID, "budget", "'time' of 'budget' must be a duration such as "
-                         "\"10m\"");
+    return err_set_field(err, ERR_INVALID, "budget", "'time' of 'budget' must be a duration, such "
+                         "as \"10m\"");
 }
 
-/* What an agent asked for, and its task is told: {"decision":…,"budget":…}. */
+/* The answer to what an agent asked: {"decision":…,"budget":…}. */
 static int parse_answer(struct api_call *call, const struct body_field *decision,
                         const struct body_field *budget, struct control_request *request)
 {

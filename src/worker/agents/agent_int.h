@@ -84,8 +84,8 @@ struct agent_run {
 };
 
 /* agent_pool.c */
-/* Waits for room at the model. 0 = take a handle and call; else milliseconds until it makes sense to
- * ask again, or -1: the run shall stop. */
+/* Waits for room at the model. 0 = call it now; else milliseconds until it makes sense to ask
+ * again, or -1: the run shall stop. */
 int64_t model_enter(struct agent_run *run, CURLM **multi);
 void model_leave(struct agent_run *run, CURLM *multi, bool keep);
 /* The API asked to be left alone, or not any more (wait_ms 0). */

@@ -18,8 +18,8 @@ static bool exceeded(struct agent_run *run, const char *what, bool day)
 {
     const struct agent_rule *rule = run->line->rule;
     struct str text = arena_format(
-        run->arena, day ? "Agent " STR_FMT " has used up its %s of the day; resume this tomorrow, or "
-                          "raise budget.day"
+        run->arena, day ? "Agent " STR_FMT " has used up its %s of the day; resume this tomorrow, "
+                          "or raise budget.day"
                         : "Agent " STR_FMT " has used up its budget (%s); resume with more",
         STR_ARG(rule->id), what);
 

@@ -1,4 +1,4 @@
-/* The pool: agents of each configuration, and models by name, whichever configuration named them. */
+/* The pool: agents of each configuration, and models by name, whichever one named them. */
 #include "worker/agents/agent_pool.h"
 
 #include <stdio.h>

@@ -13,12 +13,12 @@
 #define CHECKPOINT_NAME "conversation"
 #define PROMPT_BYTES_MAX ((size_t)512 * 1024)
 #define SYSTEM_DEFAULT                                                                       \
-    "You work on one task. Use your tools where they help. When you are done, or have done what you " \
-    "can for now, call " FINAL_ANSWER "."
+    "You work on one task. Use your tools where they help. When you are done, or have done what " \
+    "you can for now, call " FINAL_ANSWER "."
 #define NUDGE                                                                                \
-    "Call a tool, or " FINAL_ANSWER " with your answer. A further text without a tool call is taken " \
-    "as your answer."
-#define GO_ON "Go on with the task."
+    "Call a tool, or " FINAL_ANSWER " with your answer. A further text without a tool call is "  \
+    "taken as your answer."
+#define NEXT_STEP "Continue with the task."
 
 /* ---- what the parts of a run use ---- */
 
@@ -68,7 +68,7 @@ void agent_state(struct agent_run *run, struct str state)
     run->base->report(run->base, &report, true);
 }
 
-/* The task's data with the digest of the conversation; what was put in for the claim is left out. */
+/* The task's data with the digest of the conversation, without what was put in for the claim. */
 static struct str data_with_digest(struct agent_run *run, struct str question)
 {
     static const char *const others[] = {"dependencies", "children", "conversation"};
@@ -236,7 +236,7 @@ static void end_step(struct agent_run *run)
             !agent_fine(run, conversation_add_result(&run->talk, i, STR("Noted."), &run->err)))
             return;
     run->talk.step++;
-    if (!agent_fine(run, conversation_add(&run->talk, "user", STR(GO_ON), &run->err)) ||
+    if (!agent_fine(run, conversation_add(&run->talk, "user", STR(NEXT_STEP), &run->err)) ||
         !agent_keep(run, true, false))
         return;
     report.delay_ms = 0;
@@ -262,7 +262,7 @@ static void timed_out(struct agent_run *run)
     agent_end(run, report);
 }
 
-/* What is stored is where the next attempt goes on. */
+/* The next attempt continues with what is stored. */
 static void stopped(struct agent_run *run)
 {
     int stop = atomic_load(run->base->stop);

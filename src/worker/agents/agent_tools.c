@@ -1,6 +1,6 @@
 /* The tool calls of one answer, side by side: which may begin, what is stored before and after, and
- * what becomes of those that nobody knows of. The slot's thread; each call has a thread of its own
- * while it runs (tool_job.c). */
+ * what becomes of those that may have happened. The slot's thread; each call has a thread of its
+ * own while it runs (tool_job.c). */
 #include <poll.h>
 #include <stdio.h>
 #include <sys/eventfd.h>
@@ -20,7 +20,7 @@ struct tool_wave {
     struct tool_job jobs[SIDE_BY_SIDE];
     int done_fd;
     uint32_t running;
-    bool halted; /* nothing more is begun, and what runs was told to stop */
+    bool halted; /* nothing more is begun, and what runs shall stop */
 };
 
 static const struct tool_rule *rule_of(const struct agent_run *run, const struct tool_call *call)
@@ -207,7 +207,7 @@ static bool collect_one(struct tool_wave *wave, struct tool_job *job)
     FAULT_POINT("agent.tool_ended");
     log_job(run, job);
     take_leftover(run, job);
-    if (!job->cut_short) /* else nobody knows how far it came */
+    if (!job->cut_short) /* else it is unknown how far it came */
         fine = add_result(run, job->call, buf_view(&job->result));
     tool_job_deinit(job);
     wave->running--;

@@ -11,6 +11,7 @@
 
 #define LOOK_MS 200 /* at most this long between looks at a stalled stream */
 #define BUFFER_BYTES 16384L
+#define CLOCK_SLACK_US (20 * CLOCK_MS_US) /* libcurl has a clock of its own */
 
 static bool is_stopped(const struct exchange *exchange)
 {
@@ -125,7 +126,8 @@ static void judge(struct exchange *exchange, const struct service_call *call, CU
 {
     if (exchange->end != EXCHANGE_DONE) /* decided on the way */
         return;
-    if (code == CURLE_OPERATION_TIMEDOUT && clock_boot_us() >= exchange->deadline_us - CLOCK_MS_US * 20)
+    if (code == CURLE_OPERATION_TIMEDOUT &&
+        clock_boot_us() >= exchange->deadline_us - CLOCK_SLACK_US)
         exchange->end = EXCHANGE_TIMEOUT;
     else if (code != CURLE_OK)
         exchange->end = EXCHANGE_FAILED;

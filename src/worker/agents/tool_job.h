@@ -1,5 +1,5 @@
-/* One call of a tool, on a thread of its own: a command, a method of a service, or a URL. The slot's
- * thread makes it, waits for `ended`, joins its thread and reads what came. */
+/* One call of a tool, on a thread of its own: a command, a method of a service, or a URL. The
+ * slot's thread makes it, waits for `ended`, joins its thread and reads what came. */
 #ifndef WORKER_AGENTS_TOOL_JOB_H
 #define WORKER_AGENTS_TOOL_JOB_H
 
