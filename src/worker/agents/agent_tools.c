@@ -20,6 +20,7 @@ struct tool_wave {
     struct tool_job jobs[SIDE_BY_SIDE];
     int done_fd;
     uint32_t running;
+    bool unsafe; /* what was begun may not be repeated: its result is stored before all else */
     bool halted; /* nothing more is begun, and what runs shall stop */
 };
 
@@ -159,6 +160,9 @@ static bool begin_more(struct tool_wave *wave)
     bool unsafe = false;
     uint32_t count = wave->halted ? 0 : choose(wave, chosen, &unsafe);
 
+    if (count == 0 && wave->running == 0)
+        return true; /* all of it is over: agent_call_tools stores the results */
+    wave->unsafe |= unsafe;
     tell_state(wave, chosen, count);
     if (!agent_keep(wave->run, wave->running == 0, unsafe))
         return false;
@@ -309,5 +313,5 @@ void agent_call_tools(struct agent_run *run)
         run_wave(&wave, begun_here);
     close(wave.done_fd);
     if (!run->over)
-        agent_keep(run, false, false);
+        agent_keep(run, false, wave.unsafe);
 }
