@@ -516,6 +516,7 @@ static int start_server(struct node *node, struct err *err)
         return -(int)err->code;
     server_show_spans(server, node->spans);
     server_show_services(server, &node->services.views);
+    server_show_agents(server, &node->agents.views);
     if (node->questions)
         server_ask_validators(server, validator_questions_ask, node->questions);
     atomic_store(&node->server, server);

@@ -231,6 +231,11 @@ void server_show_services(struct server *server, const struct service_views *ser
     server->shown.services = services;
 }
 
+void server_show_agents(struct server *server, const struct agent_views *agents)
+{
+    server->shown.agents = agents;
+}
+
 void server_ask_validators(struct server *server,
                            bool (*ask)(void *ctx, struct recovery_question *question), void *ctx)
 {

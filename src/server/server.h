@@ -38,6 +38,9 @@ void server_show_spans(struct server *server, struct span_export *spans);
 /* What the services of this node are like; lives as long as the server. Before the loop runs. */
 struct service_views;
 void server_show_services(struct server *server, const struct service_views *services);
+/* The same for what its agents did. */
+struct agent_views;
+void server_show_agents(struct server *server, const struct agent_views *agents);
 
 /* Sets the function that asks validators of task types; without it none is asked. It returns false
  * for "not now". Call this before the loop runs; ctx must live until the server is freed. */

@@ -19,6 +19,7 @@ struct sampler;
 struct server_shown {
     struct span_export *spans;            /* NULL = not exported */
     const struct service_views *services; /* NULL = this node calls none */
+    const struct agent_views *agents;     /* NULL = it has none */
 };
 
 struct server {

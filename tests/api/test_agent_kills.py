@@ -6,12 +6,17 @@ import pathlib
 import random
 import signal
 import subprocess
+import sys
 import unittest
+import unittest.mock
 
+sys.path.insert(0, str(pathlib.Path(__file__).resolve().parents[1] / "crash"))
+from crash_harness import fault_binary  # noqa: E402
 from agent_harness import FINAL, AgentTest
 from harness import binary, wait_until
 from test_agents import tool
 
+POINTS = ("agent.call", "agent.answered", "agent.kept", "agent.tool", "agent.tool_ended")
 SEND = """  - name: send
     command: [sh, -c, 'echo "$PERDURA_IDEMPOTENCY_KEY" >> sent; sleep 300']
   - name: quick
@@ -189,6 +194,55 @@ class AnyMomentTest(KillTest):
 
     def ended(self, ids):
         return all(self.task(x)["status"] in ("paused", *FINAL) for x in ids)
+
+
+class AtPointTest(KillTest):
+    """Killed at a named point of a step: the n-th time that the server comes by it."""
+    tools = AnyMomentTest.tools
+    lines = AnyMomentTest.lines
+    model = AnyMomentTest.model
+
+    def setUp(self):
+        if not fault_binary():
+            self.skipTest("PERDURA_FAULTS_BUILD names no build with fault points")
+        super().setUp()
+
+    def killed_at(self, point):
+        self.server.stop()
+        with unittest.mock.patch.dict(os.environ, PERDURA_BINARY=fault_binary()):
+            self.server.environment = {"PERDURA_FAULT": point}
+            self.server.start()
+        self.server.environment = {}
+        self.local.__dict__.clear()
+        task_id = self.research("t", max_crashes=100)
+        self.assertEqual(self.server.process.wait(60), -signal.SIGKILL, point)
+        self.restart()
+        return task_id
+
+    def check(self, point):
+        task_id = self.killed_at(point)
+        task = self.reaches(task_id, "paused", *FINAL)
+        if task["status"] == "paused":
+            self.assertIn("Tool once may have run", task["state"])
+            self.expect(200, "POST", f"/v1/tasks/{task_id}:resume", {"decision": "skip"})
+            task = self.reaches(task_id, *FINAL)
+        self.assertEqual((task["status"], task["result"]), ("completed", "done"), point)
+        once = self.lines_of("once")
+        self.assertEqual(len(once), len(set(once)), point)
+        self.assertGreaterEqual(len(once), 5, point)
+        self.assertLessEqual(self.mock.requests, 8, point)
+
+    def test_killed_after_an_answer_that_was_not_stored(self):
+        self.check("agent.answered:2")
+
+    def test_killed_before_a_tool_that_was_noted(self):
+        self.check("agent.tool:4")
+
+    def test_killed_after_a_tool_whose_result_was_not_stored(self):
+        self.check("agent.tool_ended:3")
+
+    def campaign(self):
+        self.check(os.environ["PERDURA_AGENT_POINT"])
 
 
 if __name__ == "__main__":
