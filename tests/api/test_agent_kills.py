@@ -94,7 +94,8 @@ class SafeToolTest(KillTest):
         task = self.reaches(task_id, *FINAL)
         self.assertEqual((task["status"], task["result"]), ("completed", "seen"))
         keys = self.lines_of("looked")
-        self.assertEqual((len(keys), len(set(keys)), self.mock.requests), (2, 1, 2))
+        self.assertEqual((len(keys), len(set(keys))), (2, 1))
+        self.assertIn(self.mock.requests, (2, 3))  # the answer may not have been stored yet
 
 
 class ModelCallTest(KillTest):

@@ -42,7 +42,8 @@ static void write_cost(struct buf *out, const struct agent_figures *figures)
                                            {"model", str_of(figures->model)},
                                            {NULL, STR_NONE}};
 
-    metrics_sample_decimal(out, "agent_cost_total", labels, (double)figures->usage.cost / COST_UNIT);
+    metrics_sample_decimal(out, "agent_cost_total", labels,
+                           (double)figures->usage.cost / COST_UNIT);
 }
 
 static void write_all(const struct agent_views *views, struct buf *out,
