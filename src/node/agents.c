@@ -120,7 +120,7 @@ int agents_configure(struct agents *agents, const struct agents_config *config, 
     if (agents->settings == config->settings || (!agents->pool && now->agents_count == 0))
         return 0;
     if (!agents->pool)
-        atomic_store(&agents->pool, agent_pool_new(agents->log, err));
+        atomic_store(&agents->pool, agent_pool_new(agents->log, &agents->spans, err));
     if (!agents->pool)
         return -(int)err->code;
     TRY(agent_pool_configure(atomic_load(&agents->pool), config->settings, err));

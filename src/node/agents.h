@@ -26,6 +26,7 @@ struct agents {
                   struct worker_rules *rules, struct err *err);
     void *ctx;
     const struct log *log;
+    struct agent_spans spans; /* add NULL = none are wanted */
     struct agent_views views;
     struct arena arena;
     _Atomic(struct agent_pool *) pool; /* a reload may make it */

@@ -247,6 +247,7 @@ static int agent_queues(void *ctx, const struct settings *settings, struct str i
 
 static int configure_agents(struct node *node, const struct settings *settings, struct err *err)
 {
+    const struct agent_spans spans = {node->spans ? on_spans : NULL, node};
     struct worker_rules rules;
     struct agents_config config = {.settings = settings,
                                    .spawner = node->spawner,
@@ -258,6 +259,7 @@ static int configure_agents(struct node *node, const struct settings *settings, 
     TRY(pool_rules(node, settings, &rules, err));
     config.queues = rules.queues;
     config.queues_count = rules.queues_count;
+    node->agents.spans = spans;
     return agents_configure(&node->agents, &config, err);
 }
 

@@ -321,5 +321,47 @@ class SecretsTest(AgentTest):
                               capture_output=True, text=True).stdout
 
 
+class FiguresTest(AgentTest):
+    """What a node with agents tells others: metrics, and spans by the conventions for generative models."""
+    tools = SEARCH
+    lines = StepTest.lines
+
+    def write_yaml(self):
+        self.spans = []
+
+        def receive(call):
+            for one in call.json["resourceSpans"]:
+                for scope in one["scopeSpans"]:
+                    self.spans += scope["spans"]
+            return reply()
+        receiver = Target(receive)
+        self.addCleanup(receiver.close)
+        self.more = f"tracing: {{otlp: '{receiver.url}', ratio: 1}}"
+        super().write_yaml()
+
+    def test_calls_tokens_and_cost_are_counted_and_each_call_is_a_span(self):
+        self.assertEqual(self.outcome()["status"], "completed")
+        text = self.request("GET", "/metrics").body.decode()
+        labels = 'agent="researcher",model="default"'
+        for line in (f'perdura_agent_calls_total{{{labels},outcome="answered"}} 2',
+                     f'perdura_agent_tokens_total{{{labels},kind="input"}} 300',
+                     f'perdura_agent_tokens_total{{{labels},kind="output"}} 30',
+                     f'perdura_agent_cost_total{{{labels}}} 0.00036'):
+            self.assertIn(line, text)
+        spans = wait_until(lambda: len(found := [x for x in self.spans if x["name"] == "chat mock"]) == 2
+                           and found, what="two spans")
+        run = wait_until(lambda: next((x for x in self.spans if x["name"].startswith("run ")), None),
+                         what="the span of the run")
+        for span in spans:
+            values = {x["key"]: x["value"].get("stringValue", x["value"].get("intValue"))
+                      for x in span["attributes"]}
+            self.assertEqual((span["kind"], span["traceId"], span["parentSpanId"]),
+                             (3, run["traceId"], run["spanId"]))
+            self.assertEqual((values["gen_ai.operation.name"], values["gen_ai.request.model"]),
+                             ("chat", "mock"))
+        self.assertEqual(sorted(x["value"]["intValue"] for span in spans for x in span["attributes"]
+                                if x["key"] == "gen_ai.usage.input_tokens"), ["100", "200"])
+
+
 if __name__ == "__main__":
     unittest.main()

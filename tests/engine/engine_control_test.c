@@ -526,7 +526,7 @@ static enum err_code answer(struct fixture *fx, struct uuid id, const char *json
 }
 
 /* C3, C9: the task waits for a person, and its handler finds the answer in its data; a further answer
- * takes the place of the one before, and can be told from it. */
+ * takes the place of the one before, and has another number. */
 static void a_question_pauses_until_it_is_answered(void **state)
 {
     struct fixture *fx = *state;

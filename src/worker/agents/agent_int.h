@@ -61,6 +61,7 @@ struct agent_set {
 struct agent_pool {
     const struct log *log;
     struct worker_agents agents;
+    struct agent_spans spans;
     pthread_mutex_t lock; /* of all below */
     pthread_cond_t room_come;
     struct agent_set *set;

@@ -4,6 +4,7 @@
 
 #include "base/json.h"
 #include "base/fault.h"
+#include "base/hash.h"
 #include "worker/agents/agent_int.h"
 #include "worker/agents/exchange.h"
 #include "worker/process/control_line.h"
@@ -81,10 +82,43 @@ static void take(void *ctx, struct str bytes)
 }
 
 struct model_call {
+    struct trace_context trace; /* of the call itself: its parent_id is the call's span */
+    uint8_t parent_id[8];
+    char traceparent[TRACE_PARENT_BYTES + 1];
     struct exchange exchange;
     struct model_stream stream;
     int64_t began_us;
 };
+
+/* What the model's API gets as its parent is the call. */
+static struct str begin_span(struct agent_run *run, struct model_call *call)
+{
+    if (!trace_parse(run->base->work->traceparent, &call->trace))
+        return STR_NONE;
+    if (!run->line->pool->spans.add || !(call->trace.flags & TRACE_SAMPLED))
+        return run->base->work->traceparent;
+    memcpy(call->parent_id, call->trace.parent_id, sizeof call->parent_id);
+    hash_random(call->trace.parent_id, sizeof call->trace.parent_id);
+    trace_format(&call->trace, call->traceparent);
+    return str_of(call->traceparent);
+}
+
+static void end_span(struct agent_run *run, const struct model_call *call,
+                     const struct agent_usage *used, bool failed)
+{
+    int64_t end_us = clock_wall_us();
+    struct span span = {.kind = SPAN_MODEL, .trace = call->trace, .task_id = run->base->work->id,
+                        .start_us = end_us - (clock_boot_us() - call->began_us),
+                        .end_us = end_us, .model = run->line->model->model,
+                        .input_tokens = used->input_tokens,
+                        .output_tokens = used->output_tokens, .failed = failed};
+
+    if (!call->traceparent[0])
+        return;
+    memcpy(span.id, call->trace.parent_id, sizeof span.id);
+    memcpy(span.trace.parent_id, call->parent_id, sizeof span.trace.parent_id);
+    run->line->pool->spans.add(run->line->pool->spans.ctx, &span, 1);
+}
 
 static void set_exchange(struct agent_run *run, struct model_call *call, struct str body,
                          CURLM *multi)
@@ -99,7 +133,7 @@ static void set_exchange(struct agent_run *run, struct model_call *call, struct 
         .rule = &run->line->service,
         .method = STR("POST /chat/completions"),
         .body = body,
-        .traceparent = run->base->work->traceparent,
+        .traceparent = begin_span(run, call),
         .deadline_us = limit_us < run->deadline_us ? limit_us : run->deadline_us,
         .stall_ms = model->stall_ms,
         .wake_fd = run->base->wake_fd,
@@ -287,6 +321,7 @@ static void conclude(struct agent_run *run, struct model_call *call)
         usage_add_call(&used, run->line->model, answer.input_tokens, answer.output_tokens);
     usage_add(&run->talk.usage, &used);
     agent_count(run, outcome, &used);
+    end_span(run, call, &used, outcome == AGENT_FAILED);
     if (outcome != AGENT_ANSWERED)
         return;
     run->tries = 0;

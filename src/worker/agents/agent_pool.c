@@ -23,7 +23,8 @@ static const void *find(void *ctx, struct str agent)
     return NULL;
 }
 
-struct agent_pool *agent_pool_new(const struct log *log, struct err *err)
+struct agent_pool *agent_pool_new(const struct log *log, const struct agent_spans *spans,
+                                  struct err *err)
 {
     struct agent_pool *pool = err_calloc(sizeof *pool, err);
 
@@ -31,6 +32,8 @@ struct agent_pool *agent_pool_new(const struct log *log, struct err *err)
         return NULL;
     curl_global_init(CURL_GLOBAL_DEFAULT);
     pool->log = log;
+    if (spans)
+        pool->spans = *spans;
     pool->agents = (struct worker_agents){&agent_verbs, find, pool};
     pthread_mutex_init(&pool->lock, NULL);
     thread_cond_init(&pool->room_come);

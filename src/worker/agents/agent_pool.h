@@ -6,11 +6,19 @@
 
 #include "core/agent/agent_figures.h"
 #include "core/settings.h"
+#include "core/span.h"
 #include "worker/worker.h"
 
 struct agent_pool;
 
-struct agent_pool *agent_pool_new(const struct log *log, struct err *err);
+/* Gets a span per call of a model, where the task's trace is sampled; NULL = none are wanted. */
+struct agent_spans {
+    void (*add)(void *ctx, const struct span *spans, uint32_t count);
+    void *ctx;
+};
+
+struct agent_pool *agent_pool_new(const struct log *log, const struct agent_spans *spans,
+                                  struct err *err);
 void agent_pool_free(struct agent_pool *pool); /* after all workers */
 
 /* Agents of the settings, which live until agent_pool_free, from the next task on. */
