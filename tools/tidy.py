@@ -1,7 +1,7 @@
 #!/usr/bin/env python3
-"""Checks what a compiler does not: include direction, unique file names, opening comments, line
-length, open ends; sizes (tidy_sizes.py) and plain words (tidy_words.py). Prints one line per finding
-and exits 1 when there is any."""
+"""Checks what a compiler does not: include direction, that core/ is pure, unique file names, opening
+comments, line length, open ends; sizes (tidy_sizes.py) and plain words (tidy_words.py). Prints one
+line per finding and exits 1 when there is any."""
 import os
 import re
 import sys
@@ -42,6 +42,11 @@ EXCEPTIONS = {
     ("store/store_open.c", "store/sealed"),  # and puts encryption above what it opened
     ("worker/worker.h", "worker/handlers"),  # the kinds of handlers a worker is configured with
 }
+# What a pure function does not do: it asks no clock, environment or system. redact.c bounds its time.
+IMPURE = re.compile(r"(?<![\w.>])(clock_(?:wall|boot|gettime)\w*|gettimeofday|getenv|fopen|popen|"
+                    r"socket|connect|getaddrinfo|pthread_create|thread_start|rand|random|"
+                    r"getrandom)\(|#include <(?:unistd|fcntl|sys/\w+|netdb|poll)\.h>")
+IMPURE_ALLOWED = {("core/log/redact.c", "clock_gettime")}
 findings = []
 
 
@@ -70,6 +75,13 @@ def check_includes(path, name, lines):
         say(path, number, f"{folder}/ must not include {target}/")
 
 
+def check_pure(path, name, lines):
+    for number, line in enumerate(lines, 1):
+        match = IMPURE.search(line)
+        if match and (name, match.group(1)) not in IMPURE_ALLOWED:
+            say(path, number, f"core/ is pure: {match.group().strip('(')}")
+
+
 def check_text(path, lines):
     if not lines or not lines[0].startswith(("/*", "//", "#include", "#ifndef")):
         say(path, 1, "a file opens with what it is for")
@@ -85,6 +97,7 @@ def check_text(path, lines):
 
 
 names = {}
+identifiers = set()
 for folder, _, files in sorted(os.walk(source)):
     for file in sorted(files):
         if not file.endswith((".c", ".h")):
@@ -94,7 +107,10 @@ for folder, _, files in sorted(os.walk(source)):
         with open(path, encoding="utf-8") as handle:
             lines = handle.readlines()
         check_includes(path, name, lines)
+        if name.startswith("core/"):
+            check_pure(path, name, lines)
         check_text(path, lines)
+        identifiers.update(re.findall(r"\w+", "".join(lines)))
         if file in names:
             say(path, 1, f"the name is used by {names[file]} too")
         names[file] = name
@@ -108,6 +124,13 @@ for folder, _, files in sorted(os.walk(source)):
     if count > FILES_MAX and name not in FLAT:
         say(folder, 1, f"{count} files: more than {FILES_MAX}")
 
+# Unit tests lie where the module they test lies.
+unit = os.path.join(root, "tests", "unit")
+for folder, _, files in sorted(os.walk(unit)):
+    name = os.path.relpath(folder, unit)
+    if any(file.endswith(".c") for file in files) and not os.path.isdir(os.path.join(source, name)):
+        say(folder, 1, f"src/ has no {name}/")
+
 # Both stores have the statements of the row layer.
 with open(os.path.join(source, "store", "rows", "rows_statements.h"), encoding="utf-8") as handle:
     parts = re.split(r"#define ROWS_(\w+)_STATEMENTS\(X\)", handle.read())
@@ -118,7 +141,9 @@ for store in ("sqlite", "postgres"):
     stated = set()
     for file in sorted(os.listdir(folder)):
         with open(os.path.join(folder, file), encoding="utf-8") as handle:
-            stated.update(re.findall(r"^-- name: (\w+)$", handle.read(), re.MULTILINE))
+            text = handle.read()
+        identifiers.update(re.findall(r"\w+", text))
+        stated.update(re.findall(r"^-- name: (\w+)$", text, re.MULTILINE))
     for part, listed in statements.items():
         for statement in sorted(set(listed) - stated - {"X"}):
             if part != "SHARED" or store == "postgres":
@@ -152,6 +177,9 @@ for document in ("ARCHITECTURE.md", "CONTRIBUTING.md"):
                 is_test = re.fullmatch(r"\w+_test|test_\w+", mention)
                 if is_place and not is_there(mention) or is_test and mention not in tests:
                     say(path, number, f"there is no {mention}")
+                is_name = document == "ARCHITECTURE.md" and re.fullmatch(r"[a-z]+(?:_\w+)+", mention)
+                if is_name and not is_test and mention not in identifiers:
+                    say(path, number, f"no source has {mention}")
             for goal in re.findall(r"(?:`|^)make ([a-z-]+)", line):
                 if goal not in goals:
                     say(path, number, f"make has no {goal}")

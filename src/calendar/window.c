@@ -109,12 +109,11 @@ int window_parse(struct str json, struct window_set *set, struct err *err)
     return 0;
 }
 
-/* The first minute of the week from `minute` on that is open (or not), up to the week's end. */
-static int32_t find_minute(const struct window_set *set, int32_t minute, bool open)
+/* The first minute of the week from `minute` on that is open, up to the week's end. */
+static int32_t find_minute(const struct window_set *set, int32_t minute)
 {
     while (minute < WINDOW_MINUTES) {
-        uint64_t word = set->open[minute / 64];
-        uint64_t rest = (open ? word : ~word) >> (minute % 64);
+        uint64_t rest = set->open[minute / 64] >> (minute % 64);
 
         if (rest) {
             minute += (int32_t)__builtin_ctzll(rest);
@@ -125,35 +124,35 @@ static int32_t find_minute(const struct window_set *set, int32_t minute, bool op
     return -1;
 }
 
-/* The first local time at or after local_s that is open (or not); false when no minute is. */
-static bool next_local(const struct window_set *set, int64_t local_s, bool open, int64_t *found_s)
+/* The first local time at or after local_s that is open; false when no minute is. */
+static bool next_local(const struct window_set *set, int64_t local_s, int64_t *found_s)
 {
     int64_t days = civil_floor_div(local_s, CIVIL_DAY_S);
     int64_t week_s = (days - civil_weekday(days)) * CIVIL_DAY_S;
     int32_t minute = (int32_t)((local_s - week_s) / CIVIL_MINUTE_S);
-    int32_t found = find_minute(set, minute, open);
+    int32_t found = find_minute(set, minute);
 
     if (found == minute) {
         *found_s = local_s;
         return true;
     }
     if (found < 0) {
-        found = find_minute(set, 0, open);
+        found = find_minute(set, 0);
         week_s += 7 * CIVIL_DAY_S;
     }
     *found_s = week_s + (int64_t)found * CIVIL_MINUTE_S;
     return found >= 0;
 }
 
-static bool next_state(const struct window_set *set, const struct zone *zone, int64_t from_s,
-                       bool open, int64_t *found_s)
+static bool next_open(const struct window_set *set, const struct zone *zone, int64_t from_s,
+                      int64_t *found_s)
 {
     for (int i = 0; i < SPANS_MAX; i++) {
         struct zone_span span;
         int64_t local_s;
 
         zone_span_at(zone, from_s, &span);
-        if (!next_local(set, from_s + span.offset_s, open, &local_s))
+        if (!next_local(set, from_s + span.offset_s, &local_s))
             return false;
         *found_s = local_s - span.offset_s;
         if (*found_s < span.until_s)
@@ -174,11 +173,5 @@ bool window_next_open(const struct window_set *set, const struct zone *zone, int
                       int64_t *open_s)
 {
     *open_s = from_s;
-    return set->count == 0 || next_state(set, zone, from_s, true, open_s);
-}
-
-bool window_next_close(const struct window_set *set, const struct zone *zone, int64_t from_s,
-                       int64_t *close_s)
-{
-    return set->count > 0 && next_state(set, zone, from_s, false, close_s);
+    return set->count == 0 || next_open(set, zone, from_s, open_s);
 }

@@ -31,8 +31,4 @@ bool window_is_open(const struct window_set *set, const struct zone *zone, int64
 /* The first instant at or after from_s at which one is open; false when there is none in years. */
 bool window_next_open(const struct window_set *set, const struct zone *zone, int64_t from_s,
                       int64_t *open_s);
-/* The first instant at or after from_s at which none is open; false when always one is. */
-bool window_next_close(const struct window_set *set, const struct zone *zone, int64_t from_s,
-                       int64_t *close_s);
-
 #endif

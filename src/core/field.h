@@ -8,6 +8,7 @@
 #include "base/uuid7.h"
 
 #include <stddef.h>
+#include <string.h>
 
 #define FIELD_HASH_BYTES 65
 
@@ -63,6 +64,23 @@ struct field {
     const char *otherwise;
     const struct field_words *words;
 };
+
+/* The value of a field of the kinds INT, TIME, BOOL, MARK, WORD and PRIORITY. `at` is its place. */
+static inline int64_t field_number(const struct field *field, const void *at)
+{
+    int word;
+
+    switch (field->kind) {
+    case FIELD_BOOL:
+    case FIELD_MARK:
+        return *(const bool *)at;
+    case FIELD_WORD:
+        memcpy(&word, at, sizeof word);
+        return word;
+    default:
+        return *(const int64_t *)at;
+    }
+}
 
 /* The fields of one stored struct. `alias` is the letter under which statements name its table. */
 struct field_table {

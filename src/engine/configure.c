@@ -47,7 +47,7 @@ int configure_queues(struct engine *engine, struct err *err)
         ARENA_AUTO struct arena arena = ARENA_INIT(0);
         struct queue_patch_request patch = {
             .base = {.arena = &arena}, .name = rule->name, .rule = *rule, .set = QUEUE_SET_ALL};
-        bool skip = !lives_here(engine, rule->name) || in_force(engine, rule);
+        bool skip = !queue_lives_here(engine, rule->name) || in_force(engine, rule);
         int rc = skip ? 0 : limits_patch(&engine->batch, &patch.base);
 
         if (rc < 0) {

@@ -179,8 +179,8 @@ int engine_open(struct engine **out, struct store *store, const struct engine_co
 
     if (!engine)
         return -(int)err->code;
-    engine->tokens.makers = config->makers ? config->makers : makers_new(err);
-    if (!engine->tokens.makers || enter_store(engine, err) < 0 || engine_reload(engine, err) < 0 ||
+    engine->access.makers = config->makers ? config->makers : makers_new(err);
+    if (!engine->access.makers || enter_store(engine, err) < 0 || engine_reload(engine, err) < 0 ||
         recover(engine, err) < 0 || log_heads_open(engine, err) < 0 ||
         writers_open(engine, err) < 0)
         goto failed;
@@ -235,7 +235,7 @@ void engine_free(struct engine *engine)
     log_heads_close(engine);
     redact_free(engine->redact);
     if (!engine->config.makers)
-        makers_free(engine->tokens.makers);
+        makers_free(engine->access.makers);
     if (engine->history.reader)
         engine->store->verbs->reader_close(engine->history.reader);
     limits_deinit(engine);

@@ -1,5 +1,7 @@
-/* The state of an engine, part by part. Each part has a header with its struct and its functions; a
- * part changes its own fields only. Belongs to the thread that has the turn (inbox.c). */
+/* The state of an engine: one struct per part (tasks, leases, limits, ...). The header of a part
+ * declares its struct and its functions. A part changes only its own fields and the counters in
+ * `figures`; the files of this folder, which run a batch, may reset the fields of any part. All of
+ * it belongs to the thread that has the turn: the one that runs the current batch (inbox.c). */
 #ifndef ENGINE_ENGINE_STATE_H
 #define ENGINE_ENGINE_STATE_H
 
@@ -28,21 +30,21 @@
 struct routes;
 
 struct engine {
-    struct routes *routes; /* only of the one in front of several stores; then only the settings
-                            * are used of the rest (routes.c) */
-    struct engine *main;   /* the first writer of this store; itself, if it is that */
+    struct routes *routes; /* set in the engine in front of several stores, which forwards every
+                            * request and uses only the settings below (stores/routes.h) */
+    struct engine *main;   /* the first writer of this store, perhaps this engine itself */
     struct store *store;
-    const struct settings *settings;             /* of the batch under way */
-    _Atomic(const struct settings *) configured; /* of the next batch; any thread */
+    const struct settings *settings;             /* of the current batch */
+    _Atomic(const struct settings *) configured; /* of the next batch; any thread may set them */
     struct engine_config config;
     const struct log *log;
     struct clock clock;
-    int64_t last_now_us; /* of the database's clock: ours never goes back */
-    int64_t last_time_saved_us;
+    int64_t last_now_us; /* the latest time of the database's clock: time never goes back here */
+    int64_t last_time_saved_us; /* when the store last got the time, for the next start */
     struct uuid7 ids;
     char node_id[128]; /* this node among the workers (host-pid-random) */
     struct batch batch;
-    bool any_dependencies; /* some task depends on another */
+    bool any_dependencies; /* some task of this store depends on another */
     struct redact *redact; /* rules for log lines; NULL = none */
     struct inbox inbox;
     struct writers writers;
@@ -56,18 +58,18 @@ struct engine {
     struct log_heads heads;
     struct history history;
     struct figures figures;
-    struct tokens_told tokens;
+    struct access_state access;
     struct chore_state chores[CHORE_COUNT];
-    struct refusals_told refusals[REFUSALS_KNOWN];
+    struct refusals_logged refusals[REFUSALS_KNOWN];
 };
 
 struct engine *engine_new(struct store *store, const struct engine_config *config, struct err *err);
 void engine_end_thread(struct engine *engine);
 void engine_free(struct engine *engine);
-int engine_read_lease_base(struct engine *engine,
-                           struct err *err); /* after a restore, by whomever */
+/* Reads leases.base again, which another node may have raised: it restored the store. */
+int engine_read_lease_base(struct engine *engine, struct err *err);
 
-/* A lease the original of a restored copy granted: it holds nothing here (F-D14). */
+/* Is this a lease of the store that ours was restored from? It is not valid here (F-D14). */
 static inline bool lease_is_void(const struct engine *engine, int64_t lease_token)
 {
     return lease_token <= engine->leases.base;
@@ -78,14 +80,14 @@ static inline bool is_main(const struct engine *engine)
     return engine->main == engine;
 }
 
-/* Of several stores in one node each has queues of its own. */
-static inline bool lives_here(const struct engine *engine, struct str name)
+/* Does this store have the queue? Always, unless the node has several stores. */
+static inline bool queue_lives_here(const struct engine *engine, struct str name)
 {
     return !engine->config.lives_here || engine->config.lives_here(engine->config.ctx, name);
 }
 
-/* Does a task depend on this one, does this one depend on another? On a store of our own one flag
- * for all tasks is enough; other nodes would not see it. */
+/* Do other tasks depend on this one? Does it depend on others? On a shared store each task knows.
+ * On a store of this node alone, one flag for all tasks is enough. */
 static inline bool task_has_dependents(const struct batch *batch, const struct task *task)
 {
     return batch->store->shared ? task->waits.has_dependents : batch->engine->any_dependencies;

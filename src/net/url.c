@@ -118,24 +118,3 @@ int url_query_next(struct url_query *query, struct arena *arena, struct str *nam
     rc = decode_parameter(piece, arena, name, err);
     return rc < 0 ? rc : 1;
 }
-
-int url_query_find(struct str query, const char *name, struct arena *arena, struct str *value,
-                   struct err *err)
-{
-    struct url_query it = url_query_of(query);
-    struct str found_name;
-    struct str found_value;
-    int found = 0;
-    int rc;
-
-    *value = STR_NONE;
-    while ((rc = url_query_next(&it, arena, &found_name, &found_value, err)) > 0) {
-        if (!str_is(found_name, name))
-            continue;
-        if (found)
-            return err_set_field(err, ERR_MALFORMED, name, "the parameter is given twice");
-        *value = found_value.data ? found_value : STR("");
-        found = 1;
-    }
-    return rc < 0 ? rc : found;
-}

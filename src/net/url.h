@@ -31,9 +31,4 @@ static inline struct url_query url_query_of(struct str query)
 int url_query_next(struct url_query *query, struct arena *arena, struct str *name,
                    struct str *value, struct err *err);
 
-/* The value of the only parameter `name`: 1 found, 0 absent, negative when malformed or given
- * twice. */
-int url_query_find(struct str query, const char *name, struct arena *arena, struct str *value,
-                   struct err *err);
-
 #endif

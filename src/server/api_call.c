@@ -9,7 +9,7 @@
 #include "core/bounds.h"
 #include "core/render.h"
 #include "server/body.h"
-#include "server/door/even.h"
+#include "server/door/refusal_timer.h"
 #include "server/door/tokens.h"
 
 #include <endian.h>
@@ -107,7 +107,7 @@ void call_fail(struct api_call *call)
     int status = err_http_status(call->err.code);
     char wait[24];
 
-    if (even_holds(call->server->door->even, call))
+    if (refusal_timer_takes(call->server->door->refusal_timer, call))
         return;
     if (status == 401 || status == 403)
         refusals_note(call->server->door->refusals, call);

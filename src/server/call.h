@@ -31,7 +31,7 @@ struct api_call {
         bool ended;                  /* it is no longer valid, and the call must not wait on */
         int64_t retry_after_s;       /* of a refusal by its rate */
     } credential;
-    int64_t came_us;                 /* boot time; 0 where its time tells nothing (even.h) */
+    int64_t came_us;                 /* boot time; 0: a refusal need not wait (refusal_timer.h) */
     struct caller caller;            /* the same, with the namespace this call is about */
     bool everywhere;                 /* it is about all namespaces */
     struct str name;                 /* what {id} or {name} stands for, decoded */

@@ -2,7 +2,7 @@
  * name first where the path has one, then go to the queue, and are answered with what it made of
  * them. Loop thread, but for the read_ functions. */
 #include "server/catalog_call.h"
-#include "server/sight.h"
+#include "server/visibility.h"
 
 #include "core/render.h"
 #include "view/catalog_body.h"

@@ -1,12 +1,12 @@
-/* The seam: what a store does, in words of the domain and in batches. A store makes changes atomic
- * and guards them; it never decides. The code above the seam is the same for every store. Where a
- * write verb returns tasks, it fills the caller's array of pointers; everything else comes back as
- * arrays.
+/* The seam between the engine and the databases: what a store can do, as verbs that take many rows
+ * at once. A store makes changes atomic and refuses stale ones; it never decides. The code above
+ * this header is the same for SQLite and PostgreSQL.
  *
- * Write verbs run on one thread (the writer's), between begin and commit. Reading verbs take a
- * reader (one per thread) and see committed states only. Results live in the arena of the call. All
- * return 0 or a negative error. -ERR_STORAGE means that this process can no longer trust the store
- * (a failed commit, an I/O error): exit, and recover at the next start. */
+ * Write verbs run on the writer's thread, between begin and commit. Those that return tasks fill an
+ * array of pointers that the caller provides; all other verbs allocate what they return in the
+ * arena of the call. Reading verbs take a reader (one per thread) and see only what is committed.
+ * All return 0 or a negative error. -ERR_STORAGE means that this process can no longer trust the
+ * store (a failed commit, an I/O error): exit, and recover at the next start. */
 #ifndef STORE_STORE_H
 #define STORE_STORE_H
 
@@ -51,16 +51,18 @@ enum { /* parts of a task that a load may leave out */
 
 enum unique_kind { UNIQUE_KEY, UNIQUE_HASH, UNIQUE_EXTERNAL };
 
+/* A value that one task of a namespace and type may have: see uniques_reserve. */
 struct unique {
     enum unique_kind kind;
     struct str namespace_name;
-    struct str type;  /* "" for outside ids */
+    struct str type;  /* "" for external ids */
     struct str value;
     int64_t task_key; /* the task that wants it */
     struct uuid owner; /* out: the task that already had it; nil = reserved now */
 };
 
-/* What a claim may take. The claim calls `admit` for every candidate in line order. */
+/* What a claim may take. ready_take offers each candidate to `admit`, in line order, which says
+ * what to do with it. */
 enum admit { ADMIT_TAKE, ADMIT_PARK, ADMIT_SKIP_TYPE, ADMIT_STOP_QUEUE };
 struct ready_want {
     const struct str *queues; /* full names, as everywhere but in filters (core/queue_name.h) */
@@ -73,7 +75,7 @@ struct ready_want {
     uint32_t categories_count;
     uint32_t max;
     bool unlimited; /* admit accepts every candidate */
-    bool *more; /* out, may be NULL: set when it stopped because too many were parked */
+    bool *more; /* out, may be NULL: it stopped early, because it parked too many */
     enum admit (*admit)(void *ctx, struct str queue, struct str type, struct str limit_key,
                         const struct uuid *category_id);
     void *ctx;
@@ -90,10 +92,10 @@ static inline bool ready_wants_category(const struct ready_want *want, const str
 struct dependent {
     struct uuid task_id;
     enum dependency kind;
-    bool decided; /* by an earlier end of the parent */
+    bool decided; /* an earlier end of the parent already counted for this one */
 };
 
-/* One parent or child of a task with its outcome. */
+/* How a parent or a child of a task ended, with its result. */
 struct output {
     struct uuid id;
     struct str ref;
@@ -130,7 +132,7 @@ struct outbox_message {
     struct str body;
     int64_t attempts;
     struct str last_error;
-    bool locked;        /* its body was encrypted and cannot be opened; out */
+    bool locked;        /* out: its body is encrypted and there is no key for it */
     int64_t next_at_us; /* 0 = given up */
     int64_t expires_at_us;
     int64_t created_at_us;
@@ -244,7 +246,8 @@ enum store_outcome {
     STORE_UNKNOWN,  /* it may be stored nevertheless: never retry */
 };
 
-/* A line for the doctor: health, subject, finding, and what to do (NULL = nothing). */
+/* Receives one line for `perdura doctor`: health, subject, finding, and what to do (NULL =
+ * nothing). */
 enum store_health { STORE_WELL, STORE_POOR, STORE_FAILING };
 #define STORE_BLOCKED_FIX                                                                          \
     "give their foreign keys ON DELETE CASCADE or SET NULL; until then deleting tasks and "        \
@@ -259,7 +262,8 @@ struct store_verbs {
     int (*commit)(struct store *store, struct err *err);
     enum store_outcome (*rollback)(struct store *store);
     void (*close)(struct store *store);
-    void (*release_space)(struct store *store); /* the disk is full: full mode, reserve freed */
+    /* The disk is full: sets `full` and removes the ballast file, so that tasks can end. */
+    void (*release_space)(struct store *store);
     void (*idle)(struct store *store); /* the writer is idle: the store may do its housekeeping */
     /* Is this still the file or database that was opened? -ERR_STORAGE when it was deleted or
      * replaced. */
@@ -282,9 +286,9 @@ struct store_verbs {
                         struct err *err); /* with events, executions, logs, checkpoints, result */
     int (*uniques_reserve)(struct store *store, struct unique *uniques, uint32_t count,
                            struct err *err);
-    /* Only looks. task_key becomes that of the task that has the key, or 0. */
+    /* Reserves nothing. Sets task_key to the task that has the value, or to 0. */
     int (*uniques_look)(struct store *store, struct unique *unique, struct err *err);
-    /* Frees the task's idempotency key and input hash, and with `external` its outside id too. */
+    /* Frees the task's idempotency key and input hash, and with `external` its external id too. */
     int (*uniques_drop)(struct store *store, const struct task *task, bool external,
                         struct err *err);
 
@@ -320,11 +324,12 @@ struct store_verbs {
     int (*dependents_find)(struct store *store, const struct uuid *parent_id,
                            const struct uuid *after, uint32_t limit, struct arena *arena,
                            struct dependent **dependents, uint32_t *count, struct err *err);
-    /* Keeps these dependencies decided while their parent runs again; false: it has ended again. */
+    /* decided: the parent will run again, but its first end keeps counting for these tasks. Not
+     * decided: it has ended again. */
     int (*dependents_decide)(struct store *store, const struct uuid *parent_id,
                              const struct uuid *task_ids, uint32_t count, bool decided,
                              struct err *err);
-    /* Forgets all decisions of the task's parents, so that they decide over it again. */
+    /* The task will wait for all its parents again, whatever they decided before. */
     int (*dependencies_undecide)(struct store *store, const struct uuid *task_id,
                                  struct err *err);
     /* Parents (children = false) or children of a task with their outcomes, by key. */
@@ -336,7 +341,8 @@ struct store_verbs {
                          struct err *err);
     int (*executions_insert)(struct store *store, const struct execution *executions,
                              uint32_t count, struct err *err);
-    /* What a running execution may become; start_seq and started_at of 0 keep what is stored. */
+    /* Saves what changes during an execution. A start_seq or started_at of 0 keeps what is
+     * stored. */
     int (*executions_save)(struct store *store, const struct execution *executions,
                            uint32_t count, struct err *err);
     int (*execution_load)(struct store *store, int64_t key, struct arena *arena,
@@ -372,8 +378,7 @@ struct store_verbs {
                        struct worker_row **worker, struct err *err);
     int (*worker_put)(struct store *store, const struct worker_row *worker, struct err *err);
     int (*worker_delete)(struct store *store, struct str id, struct err *err);
-    /* Writes only that the worker is alive and until when, never an earlier time; shared stores
-     * only. */
+    /* Extends the worker's lease and nothing else, never to an earlier time; shared stores only. */
     int (*worker_renew)(struct store *store, const struct worker_row *worker, struct err *err);
     int (*queues_load)(struct store *store, struct arena *arena, struct queue_row **queues,
                        uint32_t *count, struct err *err);
@@ -386,8 +391,9 @@ struct store_verbs {
                     struct err *err); /* absent = STR_NONE */
     int (*info_put)(struct store *store, const char *name, struct str value, struct err *err);
 
-    /* Retention: removes events, executions and logs older than the times, a chunk at a time from
-     * *cursor, which is 0 after the last chunk. Events of tasks that have not ended stay. */
+    /* Retention: removes events, executions and logs older than the given times, one chunk per
+     * call, starting at *cursor. *cursor becomes 0 after the last chunk. Events of tasks that have
+     * not ended stay. */
     int (*history_prune)(struct store *store, int64_t events_before_us,
                          int64_t executions_before_us, int64_t logs_before_us, uint32_t limit,
                          int64_t *cursor, uint32_t *removed, struct err *err);
@@ -430,18 +436,18 @@ struct store_verbs {
      * after its last. */
     int (*watch_start)(struct store *store, const struct store_watch *watch, struct err *err);
     void (*watch_stop)(struct store *store);
-    /* Tasks that this node claimed under these leases and has kept in memory, as LOAD_SPEC; NULL
-     * for any it does not know. Use them only for writes in the same transaction: another node may
-     * have changed the row, which the write then notices. */
+    /* Tasks that this node claimed under these leases and kept in memory (LOAD_SPEC); NULL for
+     * those it did not keep. Another node may have changed their rows since, which only a write
+     * notices: use them only for writes in this transaction. */
     int (*held_recall)(struct store *store, const struct uuid *ids, const int64_t *lease_tokens,
                        uint32_t count, struct arena *arena, struct task **tasks, struct err *err);
-    /* One more writing connection under the same watch: a store for another writer, closed like any
-     * other store and before the first one. It never leads. */
+    /* Opens another store on the same database, for one more writer under the same watch. It never
+     * leads. Close it before the first one. */
     int (*writer_open)(struct store *store, struct store **writer, struct err *err);
     /* Does this node lead, as far as it knows? Any thread. */
     bool (*leads)(struct store *store);
-    /* In a transaction: it commits only if this node leads, and no other node can take over
-     * before. */
+    /* The current transaction commits only if this node leads. No other node can take over before
+     * its end. */
     int (*lead_guard)(struct store *store, struct err *err);
     int64_t (*now_us)(struct store *store); /* the database's clock */
     /* Like queue_put, but keeps a queue that another node has made meanwhile. */
@@ -450,7 +456,7 @@ struct store_verbs {
      * ends. */
     int (*limits_lock)(struct store *store, struct str queue, struct arena *arena,
                        struct held_count **counts, uint32_t *count, struct err *err);
-    /* The same without a lock: no other node waits. */
+    /* Counts without a lock, so no other node waits. */
     int (*limits_count)(struct store *store, struct str queue, struct arena *arena,
                         struct held_count **counts, uint32_t *count, struct err *err);
     /* Locks the rows of these queues, all in the same order, until the transaction ends. */
@@ -482,8 +488,8 @@ struct store_verbs {
     const struct token_verbs *tokens; /* API tokens; token_store.h */
 };
 
-/* A log that was not written with the log key. The store sets this; the code that reports it clears
- * it. */
+/* A chain of log lines that the store did not continue, sign or remove, because its note was not
+ * made with the log key. The store sets this; the code that reports it clears it. */
 struct log_doubt {
     const char *what; /* what was not done; NULL = no doubt */
     struct uuid execution_id;
@@ -492,24 +498,27 @@ struct log_doubt {
 struct store {
     const struct store_verbs *verbs;
     const struct namespace_verbs *namespaces; /* namespace_store.h; NULL = it only reads */
-    struct rows *rows;    /* its writing connection, for verbs on rows (rows/rows.h) */
+    struct rows *rows;    /* the writing connection, for verbs of the row layer (rows/rows.h) */
     const char *kind;     /* "sqlite", "postgres" */
     bool shared;          /* other nodes write to it, too */
-    uint32_t timelines;   /* times the database was found to have another past */
-    uint32_t reconnects;  /* times the database was out of reach, perhaps for all nodes */
+    uint32_t timelines;   /* how often the database came back with another timeline: a fail-over or
+                           * a restore may have undone commits */
+    uint32_t reconnects;  /* how often the database was out of reach, perhaps for all nodes */
     int64_t last_time_us; /* newest time found in the store at the open */
-    bool has_dependencies; /* any between tasks, at the open */
-    int64_t log_pages; /* WAL pages not in the file yet; grows while a reader holds it back */
-    bool full; /* from release_space until there is space again: only writes that end something or
-                * free space are accepted */
-    struct log_mac *log_mac; /* signs notes about chains; NULL = there is no key */
-    int64_t log_since_us;    /* older lines were adopted by the key; 0 = there are none */
+    bool has_dependencies; /* at the open: some task depends on another */
+    int64_t log_pages; /* SQLite: pages of the WAL that are not in the file yet; grows while a
+                        * reader holds back the checkpoint */
+    bool full; /* since release_space, until there is space again: the engine accepts only writes
+                * that end something or free space */
+    struct log_mac *log_mac; /* the log key, which signs notes about chains; NULL = none */
+    int64_t log_since_us;    /* older lines are from before the key; 0 = there are none */
     struct log_doubt log_doubt;
-    struct log_cuts *cuts; /* removed log lines are noted here; NULL = not wanted */
-    struct log_memory *log_memory; /* of the lines that this process wrote; NULL = none */
-    uint64_t log_seen;             /* what it knew of when the transaction began */
-    struct log_cuts *log_written;  /* chains that the transaction continued, for it */
-    struct log_cuts *log_refused;  /* and those that it did not: a signed record says so */
+    struct log_cuts *cuts; /* log lines that this transaction removed; NULL = not wanted */
+    struct log_memory *log_memory; /* chains that this process continued; NULL = none */
+    uint64_t log_seen;             /* state of log_memory when the transaction began */
+    struct log_cuts *log_written;  /* chains that this transaction continued: log_memory learns them
+                                    * after the commit */
+    struct log_cuts *log_refused;  /* chains that it did not continue: a signed record names them */
     struct log_checked *log_checked; /* retention removes only their lines; NULL = any */
     const char *path; /* the file, where it is one; else NULL */
     struct sealed *sealed; /* the layer that encrypts (sealed/sealed.h); NULL = there is none */
@@ -518,7 +527,7 @@ struct store {
 
 struct store_options {
     bool allow_network_fs;
-    bool any_schema; /* accept a schema that others changed, which is refused otherwise */
+    bool any_schema; /* accept a schema that is not the one the migrations make */
     bool no_migrate; /* refuse instead of migrating up at the open */
     bool no_lock;    /* for verify and doctor: do not lock the file */
     bool only_reads; /* PostgreSQL: the role need not be allowed to write */
@@ -527,17 +536,17 @@ struct store_options {
     bool serves;     /* its tasks will run: refuse a store that was moved elsewhere, ... */
     bool again;      /* ... unless this allows them to run here again */
     struct str sql_role; /* PostgreSQL: the role for SQL from outside; absent = not known here */
-    bool shares;     /* give that role what it lacks */
+    bool shares;     /* grant that role the rights it lacks */
     bool pooler;     /* PostgreSQL: a pooler may switch connections after each transaction */
-    struct keyring *keyring; /* with serves: what is encrypted and opened with; NULL = no keys */
+    struct keyring *keyring; /* with serves: the encryption keys; NULL = none */
     const struct log *log;
 };
 
-/* The place without its password, for logs and messages. */
+/* `where` without its password, for logs and messages. */
 void store_shown(struct str where, char *out, size_t cap);
-bool store_is_there(struct str where); /* or may be: only a file can be looked for */
-bool store_has_roles(struct str where); /* is it a database that knows roles? */
-bool store_wants_password(struct str where); /* true for a database whose place has none */
+bool store_is_there(struct str where); /* false only for a file that does not exist */
+bool store_has_roles(struct str where); /* is it PostgreSQL, which has roles? */
+bool store_wants_password(struct str where); /* PostgreSQL, and `where` has no password */
 
 /* For a program that owns its process, before it opens the first store: turns off the database
  * library's allocation counters, which Perdura never reads. The library never does this to its
@@ -550,11 +559,13 @@ int store_mark_moved(struct store *store, struct str where, int64_t now_us, stru
 /* Where and when the store was moved ("TIME PLACE"); absent = it was not. */
 int store_moved(struct store *store, struct arena *arena, struct str *moved, struct err *err);
 
-/* A file path, sqlite:PATH, or postgres://...; migrates up unless `how` says otherwise. */
+/* `where` is a file path, sqlite:PATH or postgres://...; migrates up unless the options say
+ * otherwise. */
 int store_open(struct store **store, struct str where, const struct store_options *options,
                struct err *err);
 
-/* Migrations, on a closed store. Rows in order; up applies all (steps 0) or some; down undoes. */
+/* Migrations, on a closed store. `steps` is how many are applied or undone; 0 = up all, down one.
+ * store_migration_sql writes them as plain SQL. */
 int store_migrations(struct str where, struct arena *arena, struct migration_row **rows,
                      uint32_t *count, struct err *err);
 int store_migrate_up(struct str where, uint32_t steps, uint32_t *applied, struct err *err);

@@ -10,14 +10,14 @@
 #include "worker/process/control_line.h"
 #include "worker/worker_int.h"
 
-#define BACK_OFF_FIRST_MS 50
+#define PAUSE_FIRST_MS 50
+#define PAUSE_MS_MAX 5000
 #define RARE_US (2 * CLOCK_MS_US)
-#define BACK_OFF_MS_MAX 5000
 #define EMPTY_CLAIM_MS 10 /* a long-poll that ends sooner without a task did not wait */
 
 /* ---- claiming ---- */
 
-static bool is_stopping(struct worker *worker)
+bool worker_is_stopping(struct worker *worker)
 {
     LOCKED(&worker->lock);
 
@@ -64,7 +64,7 @@ static uint32_t wait_for_room(struct worker *worker)
 }
 
 /* False when stopping. */
-bool worker_claimer_pause(struct worker *worker, int64_t wait_ms)
+static bool rest(struct worker *worker, int64_t wait_ms)
 {
     struct timespec at = thread_deadline(wait_ms * CLOCK_MS_US);
 
@@ -73,6 +73,25 @@ bool worker_claimer_pause(struct worker *worker, int64_t wait_ms)
            pthread_cond_timedwait(&worker->claims.room_come, &worker->lock, &at) != ETIMEDOUT)
         ;
     return !worker->end.stopping;
+}
+
+bool worker_claim_end(struct worker *worker, int rc, uint64_t seen, bool early, int64_t *pause_ms,
+                      struct err *err)
+{
+    bool first = *pause_ms == 0;
+
+    if (rc == -ERR_NOT_FOUND)
+        rc = worker_register(worker, seen, err);
+    if (rc == 0) {
+        *pause_ms = 0;
+        return !early || rest(worker, PAUSE_FIRST_MS);
+    }
+    if (first && !worker_is_stopping(worker))
+        LOG(worker->log, LOG_WARN, "claim.failed", KC("error", err->text));
+    *pause_ms = first ? PAUSE_FIRST_MS : *pause_ms * 2;
+    if (*pause_ms > PAUSE_MS_MAX)
+        *pause_ms = PAUSE_MS_MAX;
+    return rest(worker, *pause_ms);
 }
 
 static void push(struct worker *worker, struct run *run)
@@ -204,7 +223,7 @@ static int claim_once(struct worker *worker, uint32_t max, uint32_t *count, stru
 void *worker_claimer_main(void *ctx)
 {
     struct worker *worker = ctx;
-    int64_t wait_ms = BACK_OFF_FIRST_MS;
+    int64_t pause_ms = 0;
     uint32_t room;
 
     while ((room = wait_for_room(worker))) {
@@ -213,20 +232,10 @@ void *worker_claimer_main(void *ctx)
         struct err err = {0};
         uint32_t count;
         int rc = claim_once(worker, room, &count, &err);
+        bool early = !count && clock_boot_us() - began_us < EMPTY_CLAIM_MS * CLOCK_MS_US;
 
-        if (rc == -ERR_NOT_FOUND)
-            rc = worker_register(worker, seen, &err);
-        if (rc == 0) {
-            wait_ms = BACK_OFF_FIRST_MS;
-            if (count || clock_boot_us() - began_us >= EMPTY_CLAIM_MS * CLOCK_MS_US)
-                continue;
-        } else if (wait_ms == BACK_OFF_FIRST_MS && !is_stopping(worker)) {
-            LOG(worker->log, LOG_WARN, "claim.failed", KC("error", err.text));
-        }
-        if (!worker_claimer_pause(worker, wait_ms))
+        if (!worker_claim_end(worker, rc, seen, early, &pause_ms, &err))
             break;
-        if (rc < 0)
-            wait_ms = wait_ms * 2 < BACK_OFF_MS_MAX ? wait_ms * 2 : BACK_OFF_MS_MAX;
     }
     return NULL;
 }

@@ -8,8 +8,6 @@
 #include "base/thread.h"
 #include "core/bounds.h"
 
-#define BACK_OFF_FIRST_MS 50
-#define BACK_OFF_MS_MAX 5000
 #define EARLY_MS 10
 
 void worker_dispatch_room(struct worker *worker)
@@ -54,25 +52,14 @@ bool worker_dispatch_report(struct worker *worker, struct run *run, const struct
 int worker_dispatch_configure(struct worker *worker, const struct source_worker *registration,
                               struct err *err)
 {
-    struct source_worker before;
-    int rc;
+    struct source_worker changed = worker_registration(worker);
 
-    pthread_mutex_lock(&worker->beats.registering);
-    before = worker->config.registration;
-    worker->config.registration.types = registration->types;
-    worker->config.registration.types_count = registration->types_count;
-    worker->config.registration.pool_size = registration->pool_size;
-    worker->config.registration.queues = registration->queues;
-    worker->config.registration.queues_count = registration->queues_count;
-    pthread_mutex_unlock(&worker->beats.registering);
-    rc = worker_register(worker, worker_registrations(worker), err);
-    if (rc < 0) {
-        pthread_mutex_lock(&worker->beats.registering);
-        worker->config.registration = before;
-        pthread_mutex_unlock(&worker->beats.registering);
-        return rc;
-    }
-    return 0;
+    changed.types = registration->types;
+    changed.types_count = registration->types_count;
+    changed.pool_size = registration->pool_size;
+    changed.queues = registration->queues;
+    changed.queues_count = registration->queues_count;
+    return worker_register_as(worker, &changed, err);
 }
 
 /* Nothing may be claimed: until that changes, or it is time to look again. False = stop. */
@@ -127,13 +114,6 @@ static int claim_once(struct worker *worker, const struct dispatch_want *wanted,
     return rc;
 }
 
-static bool is_stopping(struct worker *worker)
-{
-    LOCKED(&worker->lock);
-
-    return worker->end.stopping;
-}
-
 /* A long-poll that brought nothing, did not wait, and was not hastened. */
 static bool came_early(struct worker *worker, const struct dispatch_want *want, int64_t began_us)
 {
@@ -147,10 +127,10 @@ void *worker_dispatch_main(void *ctx)
 {
     struct worker *worker = ctx;
     const struct worker_dispatch *dispatch = worker->config.dispatch;
-    int64_t wait_ms = BACK_OFF_FIRST_MS;
+    int64_t pause_ms = 0;
     uint32_t count = 0;
 
-    while (!is_stopping(worker)) {
+    while (!worker_is_stopping(worker)) {
         uint64_t seen = worker_registrations(worker);
         struct dispatch_want want = {.types_count = 0};
         int64_t began_us = clock_boot_us();
@@ -165,19 +145,9 @@ void *worker_dispatch_main(void *ctx)
             continue;
         }
         rc = claim_once(worker, &want, &count, &err);
-        if (rc == -ERR_NOT_FOUND)
-            rc = worker_register(worker, seen, &err);
-        if (rc == 0) {
-            wait_ms = BACK_OFF_FIRST_MS;
-            if (count || !came_early(worker, &want, began_us))
-                continue;
-        } else if (wait_ms == BACK_OFF_FIRST_MS && !is_stopping(worker)) {
-            LOG(worker->log, LOG_WARN, "claim.failed", KC("error", err.text));
-        }
-        if (!worker_claimer_pause(worker, wait_ms))
+        if (!worker_claim_end(worker, rc, seen, !count && came_early(worker, &want, began_us),
+                              &pause_ms, &err))
             break;
-        if (rc < 0)
-            wait_ms = wait_ms * 2 < BACK_OFF_MS_MAX ? wait_ms * 2 : BACK_OFF_MS_MAX;
     }
     return NULL;
 }

@@ -120,11 +120,10 @@ static bool is_same(const struct handler_set *a, const struct handler_set *b)
     return true;
 }
 
-/* The registration that goes with a set. Under `registering`, or before there are threads. */
-static void register_as(struct worker *worker, const struct handler_set *set)
+/* The registration that goes with a set. */
+static void set_types(const struct worker *worker, const struct handler_set *set,
+                      struct source_worker *registration)
 {
-    struct source_worker *registration = &worker->config.registration;
-
     if (worker->claims.named)
         return;
     registration->types = set->types;
@@ -139,14 +138,14 @@ int worker_handlers_set(struct worker *worker, const struct handler_rule *rules,
 
     if (!set)
         return -(int)err->code;
-    register_as(worker, set);
+    set_types(worker, set, &worker->config.registration); /* there are no threads yet */
     atomic_store(&worker->handlers, set);
     return 0;
 }
 
 int worker_configure(struct worker *worker, const struct worker_rules *given, struct err *err)
 {
-    struct source_worker before;
+    struct source_worker changed;
     struct handler_set *set;
     int rc;
 
@@ -157,19 +156,14 @@ int worker_configure(struct worker *worker, const struct worker_rules *given, st
         set_free(set);
         return 0;
     }
-    pthread_mutex_lock(&worker->beats.registering);
-    before = worker->config.registration;
-    register_as(worker, set);
+    changed = worker_registration(worker);
+    set_types(worker, set, &changed);
     if (given->queues_count) {
-        worker->config.registration.queues = given->queues;
-        worker->config.registration.queues_count = given->queues_count;
+        changed.queues = given->queues;
+        changed.queues_count = given->queues_count;
     }
-    pthread_mutex_unlock(&worker->beats.registering);
-    rc = worker_register(worker, worker_registrations(worker), err);
+    rc = worker_register_as(worker, &changed, err);
     if (rc < 0) {
-        pthread_mutex_lock(&worker->beats.registering);
-        worker->config.registration = before;
-        pthread_mutex_unlock(&worker->beats.registering);
         set_free(set);
         return rc;
     }

@@ -57,6 +57,32 @@ uint64_t worker_registrations(struct worker *worker)
     return worker->beats.registrations;
 }
 
+struct source_worker worker_registration(struct worker *worker)
+{
+    LOCKED(&worker->beats.registering);
+
+    return worker->config.registration;
+}
+
+int worker_register_as(struct worker *worker, const struct source_worker *registration,
+                       struct err *err)
+{
+    struct source_worker before;
+    int rc;
+
+    pthread_mutex_lock(&worker->beats.registering);
+    before = worker->config.registration;
+    worker->config.registration = *registration;
+    pthread_mutex_unlock(&worker->beats.registering);
+    rc = worker_register(worker, worker_registrations(worker), err);
+    if (rc < 0) {
+        pthread_mutex_lock(&worker->beats.registering);
+        worker->config.registration = before;
+        pthread_mutex_unlock(&worker->beats.registering);
+    }
+    return rc;
+}
+
 int worker_unknown(void *ctx)
 {
     struct worker *worker = ctx;

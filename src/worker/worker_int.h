@@ -197,7 +197,13 @@ void worker_suspect_end(struct slot *slot); /* when its outcome was handed to th
 void worker_start_answered(struct worker *worker, struct run *run); /* the lock is held */
 
 /* worker_claims.c */
-bool worker_claimer_pause(struct worker *worker, int64_t wait_ms); /* false when stopping */
+/* After a claim that the source answered with rc: registers again if the source does not know the
+ * worker (`seen` was its registration), and pauses after a failure, or if `early`: the claim
+ * neither waited nor brought a task. *pause_ms, 0 at first, grows with failures. False when
+ * stopping. */
+bool worker_claim_end(struct worker *worker, int rc, uint64_t seen, bool early, int64_t *pause_ms,
+                      struct err *err);
+bool worker_is_stopping(struct worker *worker);
 void *worker_claimer_main(void *worker);
 void worker_arrived(void *worker, const struct work *works, uint32_t count); /* source.arrived */
 void worker_answered(void *worker, const struct report *reports,
@@ -209,6 +215,10 @@ void worker_coming(void *worker); /* source.coming */
 /* worker_heartbeat.c */
 int worker_register(struct worker *worker, uint64_t seen, struct err *err);
 uint64_t worker_registrations(struct worker *worker);
+/* What the worker registers with; and registers with something else, or keeps the old one. */
+struct source_worker worker_registration(struct worker *worker);
+int worker_register_as(struct worker *worker, const struct source_worker *registration,
+                       struct err *err);
 int worker_unknown(void *worker); /* the source does not know us: registers again */
 void *worker_heartbeat_main(void *worker);
 

@@ -1,5 +1,5 @@
 """kill -9 of the server while schedules fire and runs of jobs end (D4, D6, D7; F-A11, F-A12): every
-planned instant has exactly one run, what an end releases or starts is there with the end or not at
+planned instant has exactly one run (V4), what an end releases or starts is there with the end or not at
 all, and no run waits longer than it has to."""
 import random
 import signal

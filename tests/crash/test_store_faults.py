@@ -1,7 +1,8 @@
 """The store and the process's own resources at their end: a second server (F-D8), a full or
 read-only disk (F-D1, F-D9), a disk that errs (F-D3, F-D4), a foreign lock or reader (F-D7, F-D12),
-a deleted file (F-D10), a network file system (F-D11), no descriptors left (F-D15). Calls that a
-real disk fails too rarely are failed by failing_calls.c, which is loaded before the C library."""
+a deleted file (F-D10), a network file system (F-D11), no descriptors left (F-D15). Service is back
+by itself within HEAL_S of the end of a fault (V10). Calls that a real disk fails too rarely are
+failed by failing_calls.c, which is loaded before the C library."""
 import atexit
 import functools
 import http.client
@@ -19,6 +20,7 @@ import unittest
 import harness
 from crash_harness import CrashTest, cpu_s, pause_s, plain_binary, wait_until
 
+HEAL_S = 15  # generous: the machine may be busy
 HERE = pathlib.Path(__file__).resolve().parent
 BROKEN = (OSError, http.client.HTTPException)
 
@@ -106,9 +108,9 @@ class Disks(CrashTest):
         self.assertEqual(self.task(held["id"])["id"], held["id"])
         self.complete("worker-1", held)
         os.unlink(filler)
-        wait_until(lambda: self.request("POST", "/v1/tasks", {"type": "t"}).status == 201,
-                   what="new tasks accepted again")
-        wait_until(lambda: self.request("GET", "/readyz").status == 200, what="ready again")
+        wait_until(lambda: self.request("POST", "/v1/tasks", {"type": "t"}).status == 201, HEAL_S,
+                   "new tasks accepted again")  # V10
+        wait_until(lambda: self.request("GET", "/readyz").status == 200, HEAL_S, "ready again")
         self.restart()
         stored = {t["id"] for t in self.all_tasks()}
         self.assertEqual([i for i in acknowledged if i not in stored], [])
@@ -163,8 +165,8 @@ class FailingCalls(CrashTest):
             self.assertEqual(self.request("GET", "/healthz").status, 200)
             self.assertEqual(self.task(kept[0])["status"], "pending")
             self.heal()
-            wait_until(lambda: self.post().status == 201, what="new tasks accepted again")
-            wait_until(lambda: self.request("GET", "/readyz").status == 200, what="ready again")
+            wait_until(lambda: self.post().status == 201, HEAL_S, "new tasks accepted again")  # V10
+            wait_until(lambda: self.request("GET", "/readyz").status == 200, HEAL_S, "ready again")
         self.restart()
         stored = {t["id"] for t in self.all_tasks()}
         self.assertEqual([i for i in kept if i not in stored], [])

@@ -17,21 +17,6 @@ static struct uuid plain_job(struct fixture *fx)
 
 /* ---- zones ---- */
 
-static void copy_zone(const char *from, const char *to)
-{
-    char text[4096];
-    FILE *in = fopen(from, "rb");
-    FILE *out = fopen(to, "wb");
-    size_t len;
-
-    assert_non_null(in);
-    assert_non_null(out);
-    while ((len = fread(text, 1, sizeof text, in)) > 0)
-        assert_int_equal(fwrite(text, 1, len, out), len);
-    fclose(in);
-    fclose(out);
-}
-
 /* Town is a zone, or a link to itself, which cannot be opened (as without the rights to it). */
 static void start_with_town(struct fixture *fx, bool readable)
 {

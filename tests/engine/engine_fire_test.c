@@ -82,7 +82,7 @@ static void once_a_moment_ago_fires_at_once(void **state)
     assert_int_equal(tasks_of(fx, job, &count)->scheduled_at_us, at_us);
 }
 
-static void a_schedule_fires_each_of_its_instants_once(void **state)
+static void a_schedule_fires_each_of_its_instants_once(void **state) /* V4 */
 {
     struct fixture *fx = *state;
     struct uuid job = plain_job(fx);
@@ -123,7 +123,7 @@ static void the_first_event_says_which_instant_and_how_late(void **state)
     assert_true(has_text(events[0].detail, "\"late_ms\":"));
 }
 
-/* F-H10, F-A12: after three days nothing iterates, and each policy does what it says. */
+/* V4, F-H10, F-A12: after three days nothing iterates, and each policy does what it says. */
 static void late_instants_fire_by_the_misfire_policy(void **state)
 {
     static const struct {
@@ -158,7 +158,7 @@ static void late_instants_fire_by_the_misfire_policy(void **state)
     fx_verify(fx);
 }
 
-/* F-C2: a clock that went back, or whatever else makes an instant come again, fires nothing. */
+/* V4, F-C2: a clock that went back, or whatever else makes an instant come again, fires nothing. */
 static void an_instant_that_comes_again_fires_nothing(void **state)
 {
     struct fixture *fx = *state;
@@ -491,21 +491,6 @@ static void a_pattern_has_no_gap_after_a_time_without_anybody(void **state)
 }
 
 /* ---- zones ---- */
-
-static void copy_zone(const char *from, const char *to)
-{
-    char text[4096];
-    FILE *in = fopen(from, "rb");
-    FILE *out = fopen(to, "wb");
-    size_t len;
-
-    assert_non_null(in);
-    assert_non_null(out);
-    while ((len = fread(text, 1, sizeof text, in)) > 0)
-        assert_int_equal(fwrite(text, 1, len, out), len);
-    fclose(in);
-    fclose(out);
-}
 
 /* A folder of zones of its own, with one zone. */
 static void own_zone(struct fixture *fx, const char *like)

@@ -3,32 +3,14 @@
 #include "engine_fixture.h"
 
 #include "log_fixture.h"
+#include "log_time_fixture.h"
 
-#define EVERY_MS 100
-
-/* The linker puts it in the place of clock_wall_us: time can be moved. */
-int64_t __real_clock_wall_us(void);
-int64_t __wrap_clock_wall_us(void);
-static _Atomic int64_t wall_ahead_us;
-
-int64_t __wrap_clock_wall_us(void)
+static const char *begin(struct fixture *fx)
 {
-    return __real_clock_wall_us() + wall_ahead_us;
-}
+    const char *anchor = keep_anchor(fx);
 
-static struct str path_of(struct fixture *fx, const char *name)
-{
-    return arena_format(&fx->arena, "%s/%s", fx->folder, name);
-}
-
-static const char *keep_anchor(struct fixture *fx)
-{
-    fx->wanted.settings.logs.anchor_every_ms = EVERY_MS;
-    fx->wanted.settings.logs.key = path_of(fx, "key");
-    fx->wanted.settings.logs.anchor = path_of(fx, "anchor");
-    reopen(fx);
     worker(fx, "w", "default");
-    return fx->wanted.settings.logs.anchor.data;
+    return anchor;
 }
 
 static struct task *start_one(struct fixture *fx, const char *spec)
@@ -68,7 +50,7 @@ static int64_t emptied(struct fixture *fx)
 static void d9_lines_of_a_level_lose_what_they_said_and_stay_proven(void **state)
 {
     struct fixture *fx = *state;
-    const char *anchor = keep_anchor(fx);
+    const char *anchor = begin(fx);
     struct task *held;
 
     log_one(fx, "{\"type\":\"t\"}", 5);
@@ -103,7 +85,7 @@ static void d9_what_is_done_is_not_looked_at_again(void **state)
     struct fixture *fx = *state;
     int64_t records;
 
-    keep_anchor(fx);
+    begin(fx);
     log_one(fx, "{\"type\":\"t\"}", 10);
     wait_until(fx_ask(fx, "SELECT count(*) FROM log_heads WHERE lines > 0 OR closed = ''") == 0);
     fx->wanted.settings.retention.log_levels_ms[SEVERITY_DEBUG] = 1;
@@ -136,7 +118,7 @@ static void j5_what_retention_did_not_do_is_found(void **state)
         struct fixture *fx = *state;
 
         if (i == 0) {
-            keep_anchor(fx);
+            begin(fx);
             log_one(fx, "{\"type\":\"t\"}", 10);
             wait_until(fx_ask(fx, "SELECT count(*) FROM log_heads WHERE lines > 0") == 0);
             fx->wanted.settings.retention.log_levels_ms[SEVERITY_DEBUG] = 1;
@@ -166,7 +148,7 @@ static void j8_old_records_of_emptied_lines_go_and_leave_them_proven(void **stat
     fx->wanted.settings.lease_ms = 90LL * 86400000; /* what runs is not lost meanwhile */
     fx->wanted.settings.retention.log_levels_ms[SEVERITY_DEBUG] = 1;
     fx->wanted.settings.retention.log_levels_ms[SEVERITY_WARN] = 1;
-    keep_anchor(fx);
+    begin(fx);
     held = start_one(fx, "{\"type\":\"t\",\"timeout_ms\":7776000000}");
     for (int i = 1; i <= 3; i++) { /* several records of the same execution */
         say(fx, held, 10);
@@ -208,7 +190,7 @@ static void j8_old_records_of_emptied_lines_go_and_leave_them_proven(void **stat
 static void d9_lines_of_a_type_go_after_their_own_time(void **state)
 {
     struct fixture *fx = *state;
-    const char *anchor = keep_anchor(fx);
+    const char *anchor = begin(fx);
     struct task *held;
 
     log_one(fx, "{\"type\":\"mail:kept\"}", 10);

@@ -10,6 +10,8 @@
 #include "core/plan/catalog_parse.h"
 #include "store/catalog_store.h"
 
+#include <stdio.h>
+
 #define SECOND_US CLOCK_SECOND_US
 #define HOUR_US (3600 * SECOND_US)
 #define TASKS_MAX 1000
@@ -231,5 +233,20 @@ static inline const char *time_text(struct fixture *fx, int64_t time_us)
                get_schedule((fx), (schedule_id))->next_fire_at_us > clock_wall_us())
 
 #define PLAN_TEST(name) QUEUE_TEST(name)
+
+static inline void copy_zone(const char *from, const char *to)
+{
+    char text[4096];
+    FILE *in = fopen(from, "rb");
+    FILE *out = fopen(to, "wb");
+    size_t len;
+
+    assert_non_null(in);
+    assert_non_null(out);
+    while ((len = fread(text, 1, sizeof text, in)) > 0)
+        assert_int_equal(fwrite(text, 1, len, out), len);
+    fclose(in);
+    fclose(out);
+}
 
 #endif

@@ -1,7 +1,7 @@
 """Several nodes on one PostgreSQL in trouble: leaders that are killed, stopped or frozen (E4, F-B5,
 F-F1, F-F2), nodes that are lost with what they held (E5, F-A19, F-B1, F-E7), connections that are
 cut and databases that go away (F-E1, F-E2, F-E4). Nothing is lost, nothing is done twice, and all
-of it comes back by itself."""
+of it comes back by itself (V10)."""
 import collections
 import datetime
 import json
@@ -440,6 +440,7 @@ class LostDatabase(ClusterTest):
         self.assertEqual([node.lives for node in cluster.nodes], [True] * 3)
 
     def restarted(self, how):
+        """V10: every node serves again within two seconds of the database's return."""
         cluster = self.cluster(3)
         load = Load(self, cluster)
         wait_until(lambda: len(load.done) > 50, what="load")

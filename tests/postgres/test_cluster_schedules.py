@@ -1,5 +1,6 @@
 """Schedules on a cluster (D4, E4): a leader that is killed, stopped or frozen while one fires every
-second. The next leader continues: no instant is missed and none fires twice (F-F1, F-F2, F-B11)."""
+second. The next leader continues: no instant is missed and none fires twice (V4; F-F1, F-F2,
+F-B11)."""
 import time
 import unittest
 

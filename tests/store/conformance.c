@@ -1,6 +1,7 @@
 /* Runner and helpers of the conformance suite: a fresh store for every test, tasks to fill it with.
  * The tests themselves are in conformance_*.c, by subject. */
 #include "conformance.h"
+#include "new_task.h"
 
 #include "store/sealed/sealed.h"
 
@@ -138,29 +139,9 @@ int conformance_run(const struct conformance_kind *kind)
 
 struct task *given_task(struct conformance *c, const char *queue, const char *type)
 {
-    struct task *task = arena_alloc(&c->arena, sizeof *task);
+    struct task *task = new_task(c->store, &c->ids, &c->arena, queue, type, T0_US);
 
-    assert_non_null(task);
-    task->key = c->verbs->task_key_next(c->store);
-    task->id = uuid7_new_keyed(&c->ids, T0_US, task->key);
-    task->spec.namespace_name = STR("default");
-    task->spec.queue = str_of(queue);
-    task->spec.type = str_of(type);
-    task->spec.retry = (struct retry_rule){RETRY_POLYNOMIAL, TASK_DEFAULT_MAX_RETRIES,
-                                           TASK_DEFAULT_RETRY_DELAY_MS,
-                                           TASK_DEFAULT_MAX_RETRY_DELAY_MS};
-    task->spec.max_crashes = TASK_DEFAULT_MAX_CRASHES;
-    task->spec.max_continuations = TASK_DEFAULT_MAX_CONTINUATIONS;
-    task->spec.timeout_ms = TASK_DEFAULT_TIMEOUT_MS;
-    task->spec.auto_recovery = true;
-    task->spec.created_at_us = T0_US;
     task->spec.seal.encrypt = c->keyring != NULL;
-    task->has_spec = true;
-    task->status = STATUS_PENDING;
-    task->state = STR("Queued");
-    task->updated_at_us = T0_US;
-    task->order_key = T0_US;
-    task->event_seq = 0; /* none is stored with it */
     return task;
 }
 

@@ -53,7 +53,7 @@ static void *fire_too(void *ctx)
     return NULL;
 }
 
-/* D4, F-F1: two leaders that believe in themselves. */
+/* V4, D4, F-F1: two leaders that believe in themselves. */
 static void d4_of_two_that_fire_at_once_one_takes_each_instant(void **state)
 {
     struct conformance *c = *state;

@@ -14,6 +14,8 @@
 #include <unistd.h>
 #include <cmocka.h>
 
+#include "new_task.h"
+
 #define NOW_US INT64_C(1800000000000000)
 
 struct fixture {
@@ -83,33 +85,10 @@ static inline int fixture_teardown(void **state)
     return 0;
 }
 
-/* A task with a key, an id and defaults, not stored yet. */
 static inline struct task *fixture_task(struct fixture *fixture, const char *queue,
                                         const char *type, int64_t created_us)
 {
-    struct task *task = arena_alloc(&fixture->arena, sizeof *task);
-
-    assert_non_null(task);
-    task->key = fixture->store->verbs->task_key_next(fixture->store);
-    task->id = uuid7_new_keyed(&fixture->ids, created_us, task->key);
-    task->spec.namespace_name = STR("default");
-    task->spec.queue = str_of(queue);
-    task->spec.type = str_of(type);
-    task->spec.retry = (struct retry_rule){RETRY_POLYNOMIAL, TASK_DEFAULT_MAX_RETRIES,
-                                           TASK_DEFAULT_RETRY_DELAY_MS,
-                                           TASK_DEFAULT_MAX_RETRY_DELAY_MS};
-    task->spec.max_crashes = TASK_DEFAULT_MAX_CRASHES;
-    task->spec.max_continuations = TASK_DEFAULT_MAX_CONTINUATIONS;
-    task->spec.timeout_ms = TASK_DEFAULT_TIMEOUT_MS;
-    task->spec.auto_recovery = true;
-    task->spec.created_at_us = created_us;
-    task->has_spec = true;
-    task->status = STATUS_PENDING;
-    task->state = STR("Queued");
-    task->updated_at_us = created_us;
-    task->order_key = created_us;
-    task->event_seq = 0; /* none is stored with it */
-    return task;
+    return new_task(fixture->store, &fixture->ids, &fixture->arena, queue, type, created_us);
 }
 
 static inline void fixture_begin(struct fixture *fixture)

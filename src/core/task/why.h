@@ -1,6 +1,6 @@
-/* Says in one sentence why a task does not run, that it runs, or how it ended. A pure decision over
- * facts that others gather (engine/tasks/explain.c, and of a pause the server's reader), so that
- * every reason can be tested without a queue. */
+/* `why`: one sentence that says why a task is not running, where it runs, or how it ended. A pure
+ * decision over facts, so that every reason can be tested without an engine. engine/tasks/explain.c
+ * gathers the facts; a reader of the server adds those of a pause. */
 #ifndef CORE_TASK_WHY_H
 #define CORE_TASK_WHY_H
 
@@ -8,9 +8,9 @@
 #include "core/settings.h"
 #include "core/task/task.h"
 
-#define WHY_NAMED_MAX 10 /* tasks and jobs it waits for that are named; the others are counted */
+#define WHY_NAMED_MAX 10 /* tasks and jobs that are named; more are only counted */
 #define WHY_ALSO_MAX 16
-#define WHY_CHAIN_MAX 16 /* tasks from one that waits to the one at the root of it */
+#define WHY_CHAIN_MAX 16 /* a waits for b, b waits for c: tasks from the first to the root */
 
 #define WHY_TABLE(X)                              \
     X(WHY_COMPLETED, "completed")                 \
@@ -57,10 +57,10 @@ struct why_task {
     struct uuid id;
     struct str ref;
     enum status status; /* now */
-    enum status then;   /* as what it ended, when another one ended because of it */
+    enum status then;   /* how it had ended when its end made another task end */
 };
 
-/* What is said of the task at the root of a chain. */
+/* The answer of `why` for the task at the root of a chain. */
 struct why_root {
     enum why_reason reason;
     struct str text;   /* absent = the root is not known */
@@ -75,7 +75,7 @@ struct why_gate {
     enum dependency kind;
 };
 
-/* A limit that it counts in; zeros where there is none. */
+/* A limit of its queue, type or key; all zero = there is none. */
 struct why_limit {
     int64_t running;
     int64_t concurrency;   /* 0 = no limit */
@@ -83,15 +83,15 @@ struct why_limit {
     int64_t open_at_us;    /* when the rate lets the next one start; 0 = now */
 };
 
-/* What the recovery queue says of an orphaned task. */
+/* An orphaned task in the recovery queue. */
 struct why_recovery {
-    bool waits;       /* it will be tried (again) ... */
-    int64_t at_us;    /* ... then */
-    bool refused;     /* it could not be recovered and is not tried again by itself */
+    bool waits;       /* a recovery will be tried ... */
+    int64_t at_us;    /* ... at this time */
+    bool refused;     /* it could not be recovered, and no further try is planned */
     struct str error; /* why the last try did not recover it */
 };
 
-/* Of a paused task. */
+/* Who paused it, and why. */
 struct why_pause {
     int64_t at_us; /* 0 = not known */
     enum actor by;
@@ -106,45 +106,45 @@ struct why_service {
     int64_t wait_until_us; /* it asked not to be called before; 0 = it did not */
 };
 
-/* Live workers. */
+/* How many workers live, and how many of them could run the task. */
 struct why_workers {
-    uint32_t live;              /* that serve any queue, ... */
-    uint32_t of_queue;          /* ... its queue, ... */
-    uint32_t of_type;           /* ... its type, ... */
-    uint32_t of_category;       /* ... and its category */
-    struct str category;        /* its name; absent = it was deleted */
-    int64_t slots, slots_taken; /* of the last; slots 0 = not counted */
-    bool claim_waits;           /* one of them asks for such a task just now */
+    uint32_t live;
+    uint32_t of_queue;          /* of these, those that serve its queue, ... */
+    uint32_t of_type;           /* ... of these, those that run its type, ... */
+    uint32_t of_category;       /* ... and of these, those that serve its category */
+    struct str category;        /* the category's name; absent = it was deleted */
+    int64_t slots, slots_taken; /* of the workers in of_category; slots 0 = not counted */
+    bool claim_waits;           /* a claim of one of them is waiting now */
 };
 
 struct why_facts {
     const struct task *task; /* with its spec */
     int64_t now_us;          /* the engine's clock, and ... */
     int64_t wall_us;
-    bool window_state;       /* delayed: because its window was closed */
+    bool window_state;       /* it is delayed because its window was closed */
 
-    struct why_task waits_for[WHY_NAMED_MAX]; /* blocked: parents, or children, not yet ended */
+    struct why_task waits_for[WHY_NAMED_MAX]; /* blocked: parents or children that have not ended */
     uint32_t waits_for_count;
     int64_t waits_for_total;
-    /* Whom it waits for, whom that one waits for, up to the root; of a task that ended because of
-     * another likewise. */
+    /* The task that it waits for, the task that this one waits for, and so forth to the root. If it
+     * ended because of another task: the tasks up to the first that ended. */
     struct why_task chain[WHY_CHAIN_MAX];
     uint32_t chain_count;
-    bool chain_goes_on; /* it is longer than that */
+    bool chain_goes_on; /* the chain is longer than this */
     struct why_root root;
     struct why_gate gates[WHY_NAMED_MAX];
     uint32_t gates_count;
-    bool waits_slot;         /* too many runs of its job are open */
+    bool waits_slot;         /* its job has as many open runs as it may have */
     struct str job_name;
-    int64_t job_slots;       /* 0: runs of its schedule come one after the other */
-    int64_t job_going;
+    int64_t job_slots;       /* how many; 0: the schedule's runs come one after the other */
+    int64_t job_going;       /* open runs */
 
-    int64_t queue_paused_at_us; /* 0 = it is not */
-    int64_t window_opens_us;    /* 0 = open, or none */
+    int64_t queue_paused_at_us; /* 0 = not paused */
+    int64_t window_opens_us;    /* 0 = open, or there is no window */
     struct why_limit queue, type, key;
     struct why_workers workers;
     struct why_service service;
-    int64_t line;               /* tasks ready in its queue; -1 = not counted */
+    int64_t line;               /* tasks that are ready in its queue; -1 = not counted */
 
     struct why_pause pause;
 
@@ -153,17 +153,16 @@ struct why_facts {
 
 struct why {
     enum why_reason reason;
-    enum why_reason also[WHY_ALSO_MAX]; /* what would hold it back next */
+    enum why_reason also[WHY_ALSO_MAX]; /* further reasons, which hold at the same time */
     uint32_t also_count;
     struct str text;
     struct str detail; /* JSON object */
 };
 
-/* The reasons alone: the first is the one to tell, the others hold as well. Their number is 1 at
- * least. */
+/* Finds the reasons, at least one. The first is the one to show; the others hold as well. */
 uint32_t why_find(const struct why_facts *facts, enum why_reason reasons[WHY_ALSO_MAX]);
 
-/* With the sentence and its details, in arena. */
+/* Finds the reasons and writes the sentence and its details, in arena. */
 int why_decide(const struct why_facts *facts, struct arena *arena, struct why *why,
                struct err *err);
 /* why_text.c */

@@ -93,7 +93,7 @@ static int put(struct makers *makers, const struct token_row *token, struct err 
 int makers_put(struct engine *engine, const struct token_row *tokens, uint32_t count,
                struct err *err)
 {
-    struct makers *makers = engine->main->tokens.makers;
+    struct makers *makers = engine->main->access.makers;
 
     LOCKED(&makers->mutex);
     for (uint32_t i = 0; i < count; i++)
@@ -111,9 +111,9 @@ int makers_load(struct engine *engine, struct err *err)
         return 0;
     TRY(engine->store->verbs->tokens->changed(engine->store, 0, &arena, &tokens, &count, err));
     TRY_MEMORY(!arena.failed);
-    pthread_mutex_lock(&engine->tokens.makers->mutex);
-    forget(engine->tokens.makers);
-    pthread_mutex_unlock(&engine->tokens.makers->mutex);
+    pthread_mutex_lock(&engine->access.makers->mutex);
+    forget(engine->access.makers);
+    pthread_mutex_unlock(&engine->access.makers->mutex);
     return makers_put(engine, tokens, count, err);
 }
 
@@ -142,7 +142,7 @@ static bool is_of_token(struct str key, struct str *id)
 
 bool makers_lost(struct engine *engine, struct str key, struct arena *arena, struct str *why)
 {
-    struct makers *makers = engine->main->tokens.makers;
+    struct makers *makers = engine->main->access.makers;
     const struct maker *maker;
     const char *words;
     struct str id;
@@ -177,7 +177,7 @@ static int check_reach(const struct engine *engine, const struct maker *maker,
 int makers_check(struct engine *engine, struct str key, const struct task_input *input,
                  struct str category, struct err *err)
 {
-    struct makers *makers = engine->main->tokens.makers;
+    struct makers *makers = engine->main->access.makers;
     const struct maker *maker;
     const char *words;
     struct str id;
@@ -200,7 +200,7 @@ int makers_check(struct engine *engine, struct str key, const struct task_input 
 int makers_check_child(struct engine *engine, const struct task *parent,
                        const struct task_input *input, struct err *err)
 {
-    struct makers *makers = engine->main->tokens.makers;
+    struct makers *makers = engine->main->access.makers;
     const struct maker *maker;
     struct str id;
 

@@ -240,10 +240,10 @@ static int follow(struct batch *batch, struct access_request *request)
 
     TRY(verbs_of(batch)->changed(batch->store, 0, request->base.arena, &request->tokens,
                                  &request->count, &request->base.err));
-    engine->tokens.tell = request->tell;
-    engine->tokens.ctx = request->tell_ctx;
+    engine->access.tell = request->tell;
+    engine->access.ctx = request->tell_ctx;
     if (request->count)
-        engine->tokens.generation = request->tokens[request->count - 1].generation;
+        engine->access.generation = request->tokens[request->count - 1].generation;
     chore_soon(engine, CHORE_ACCESS, batch->now_us);
     return 0;
 }
@@ -292,9 +292,9 @@ int access_look(struct batch *batch, int64_t *next_us, struct err *err)
         return 0;
     *next_us = batch->now_us + LOOK_US;
     TRY(verbs_of(batch)->generation(batch->store, &generation, err));
-    if (generation == engine->tokens.generation)
+    if (generation == engine->access.generation)
         return 0;
-    TRY(verbs_of(batch)->changed(batch->store, engine->tokens.generation, &batch->arena, &tokens,
+    TRY(verbs_of(batch)->changed(batch->store, engine->access.generation, &batch->arena, &tokens,
                                  &count, err));
     TRY(makers_put(engine, tokens, count, err));
     for (uint32_t i = 0; i < count; i++) {
@@ -307,9 +307,9 @@ int access_look(struct batch *batch, int64_t *next_us, struct err *err)
 
 void access_committed(struct engine *engine, const struct batch *batch)
 {
-    if (batch->news.tokens_seen > engine->tokens.generation)
-        engine->tokens.generation = batch->news.tokens_seen;
-    if (batch->news.tokens.count && engine->tokens.tell)
-        engine->tokens.tell(engine->tokens.ctx, batch->news.tokens.items,
+    if (batch->news.tokens_seen > engine->access.generation)
+        engine->access.generation = batch->news.tokens_seen;
+    if (batch->news.tokens.count && engine->access.tell)
+        engine->access.tell(engine->access.ctx, batch->news.tokens.items,
                             batch->news.tokens.count);
 }

@@ -7,7 +7,7 @@
 
 struct batch;
 
-struct tokens_told {
+struct access_state {
     access_tell *tell;  /* NULL = no listener */
     void *ctx;
     struct makers *makers; /* of the first writer; whose rights tasks run with */

@@ -186,7 +186,7 @@ static int check_job(struct batch *batch, const struct request *request, const s
     TRY(category_of_job(batch, job, &category, err));
     TRY(job_task_input(job, &category->row, NULL, STR_NONE, batch->engine->settings, &batch->arena,
                        input, err));
-    if (!lives_here(batch->engine, input->spec.queue))
+    if (!queue_lives_here(batch->engine, input->spec.queue))
         return err_set_field(err, ERR_INVALID, "queue", "the queue '" STR_FMT "' lives in another "
                              "store than the jobs; choose one of the main store",
                              STR_ARG(input->spec.queue));

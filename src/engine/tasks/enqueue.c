@@ -153,7 +153,7 @@ static int check_places(struct plan *plan)
                              plan->arena, plan->err));
         if (i > 0 && str_eq(plan->inputs[i].spec.queue, plan->inputs[i - 1].spec.queue))
             continue;
-        if (!lives_here(plan->batch->engine, plan->inputs[i].spec.queue))
+        if (!queue_lives_here(plan->batch->engine, plan->inputs[i].spec.queue))
             return err_set_field(plan->err, ERR_INVALID, "queue", "the queue '" STR_FMT "' lives "
                                  "in another store; one step cannot be taken in two of them",
                                  STR_ARG(queue_name_plain(plan->inputs[i].spec.queue)));

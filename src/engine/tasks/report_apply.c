@@ -287,14 +287,14 @@ static bool is_under_lease(const struct batch *batch, const struct task *task,
  * repeats a bad report does not fill the log. */
 
 /* How many lines its lease has got, with this one. A task with the same hash replaces it. */
-static uint32_t count_told(struct engine *engine, const struct task *task)
+static uint32_t count_logged(struct engine *engine, const struct task *task)
 {
     uint64_t hash = hash_bytes64(task->id.bytes, sizeof task->id.bytes, 0);
-    struct refusals_told *told = &engine->refusals[hash % REFUSALS_KNOWN];
+    struct refusals_logged *logged = &engine->refusals[hash % REFUSALS_KNOWN];
 
-    if (!uuid_eq(&told->task_id, &task->id) || told->lease_token != task->lease.token)
-        *told = (struct refusals_told){.task_id = task->id, .lease_token = task->lease.token};
-    return told->count <= REFUSALS_TOLD_MAX ? ++told->count : told->count;
+    if (!uuid_eq(&logged->task_id, &task->id) || logged->lease_token != task->lease.token)
+        *logged = (struct refusals_logged){.task_id = task->id, .lease_token = task->lease.token};
+    return logged->count <= REFUSALS_LOGGED_MAX ? ++logged->count : logged->count;
 }
 
 /* Our own failures do not help the author, and a lost lease has no log any more. */
@@ -309,15 +309,15 @@ static bool refusal_line(struct batch *batch, const struct task *task, const str
 {
     int64_t left_us = REFUSAL_CPU_US_MAX;
     char text[REFUSAL_BYTES_MAX];
-    uint32_t told;
+    uint32_t logged;
 
     if (!is_worth_telling(batch, result))
         return false;
-    told = count_told(batch->engine, task);
-    if (told > REFUSALS_TOLD_MAX)
+    logged = count_logged(batch->engine, task);
+    if (logged > REFUSALS_LOGGED_MAX)
         return false;
     snprintf(text, sizeof text, "%s was refused: %s%s", report_op_word(report->op),
-             result->message, told == REFUSALS_TOLD_MAX ? LAST_WORDS : "");
+             result->message, logged == REFUSALS_LOGGED_MAX ? LAST_WORDS : "");
     *line = (struct report){.op = REPORT_LOG,
                             .level = SEVERITY_WARN,
                             .message = arena_str(&batch->arena, str_of(text)),

@@ -1,5 +1,5 @@
-/* What workers report, each element under its lease (report_apply.c, report_outcome.c,
- * report_refused.c). Belongs to the thread that has the turn (inbox.c). */
+/* What workers report, each element under its lease (report_apply.c, report_outcome.c). Belongs to
+ * the thread that has the turn (inbox.c). */
 #ifndef ENGINE_TASKS_REPORTS_H
 #define ENGINE_TASKS_REPORTS_H
 
@@ -8,11 +8,11 @@
 
 struct batch;
 
-/* Lines about refused reports that a lease has got: report_refused.c. */
-#define REFUSALS_KNOWN 64
-
-#define REFUSALS_TOLD_MAX 16
-struct refusals_told {
+/* How many refused reports of one lease are already in the task's log: at most REFUSALS_LOGGED_MAX
+ * lines. */
+#define REFUSALS_KNOWN 64 /* leases that are counted at a time */
+#define REFUSALS_LOGGED_MAX 16
+struct refusals_logged {
     struct uuid task_id;
     int64_t lease_token;
     uint32_t count;

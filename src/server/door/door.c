@@ -64,8 +64,8 @@ struct door *door_open(struct server *server, struct err *err)
     else
         err_no_memory(err);
     if (door && door->refusals)
-        door->even = even_open(server, err);
-    if (!door || !door->even) {
+        door->refusal_timer = refusal_timer_open(server, err);
+    if (!door || !door->refusal_timer) {
         door_free(door);
         return NULL;
     }
@@ -103,7 +103,7 @@ void door_stop(struct door *door)
 {
     while (!TAILQ_EMPTY(&door->held))
         let_go(door, TAILQ_FIRST(&door->held));
-    even_stop(door->even);
+    refusal_timer_stop(door->refusal_timer);
     door_waits_end(&door->waits, true);
     refusals_stop(door->refusals);
     token_watch_stop(door->watch);
@@ -114,7 +114,7 @@ void door_free(struct door *door)
     if (!door)
         return;
     refusals_free(door->refusals);
-    even_free(door->even);
+    refusal_timer_free(door->refusal_timer);
     loop_timer_free(door->timer);
     token_watch_free(door->watch);
     tokens_deinit(&door->tokens);
@@ -262,7 +262,7 @@ static int identify(struct api_call *call, bool *waits)
     TRY(rc);
     call->principal = who.principal;
     call->credential.token = who.token;
-    even_came(call);
+    refusal_timer_note(call);
     if (who.token)
         token_hold(who.token);
     return 0;

@@ -5,7 +5,7 @@
 
 #include "server/door/auth_guard.h"
 #include "server/door/door_waits.h"
-#include "server/door/even.h"
+#include "server/door/refusal_timer.h"
 #include "server/door/identify.h"
 #include "server/door/refusals.h"
 #include "server/door/token_watch.h"
@@ -31,7 +31,7 @@ struct door {
     struct door_held_list held; /* the first one is due first */
     struct loop_timer *timer;
     struct refusals *refusals; /* for the audit trail */
-    struct even *even;         /* refusals that wait, so that their time tells nothing */
+    struct refusal_timer *refusal_timer;
 };
 
 struct door *door_open(struct server *server, struct err *err);

@@ -3,7 +3,7 @@
  * functions. */
 #include "server/api.h"
 #include "server/routes/api_tasks.h"
-#include "server/sight.h"
+#include "server/visibility.h"
 
 #include "base/json.h"
 #include "core/render.h"

@@ -1,7 +1,7 @@
 /* Log lines of a task or of one execution: the same filters, pages and cursors for both, and the
  * same time for one look. Loop thread, but for api_logs_read, which runs on a reader. */
 #include "server/routes/api_tasks.h"
-#include "server/sight.h"
+#include "server/visibility.h"
 
 #include "core/bounds.h"
 #include "core/log/log_match.h"

@@ -4,7 +4,7 @@
 #include "server/api.h"
 #include "server/body.h"
 #include "server/routes/api_tasks.h"
-#include "server/sight.h"
+#include "server/visibility.h"
 
 #include "base/json.h"
 #include "core/bounds.h"

@@ -9,7 +9,7 @@
 #include "core/queue_name.h"
 #include "server/door/tokens.h"
 #include "server/figures/sampler.h"
-#include "server/sight.h"
+#include "server/visibility.h"
 #include "server/stream.h"
 #include "server/stream_history.h"
 

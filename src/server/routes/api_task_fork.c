@@ -3,7 +3,7 @@
  * Loop thread, but for read_original. */
 #include "server/body.h"
 #include "server/routes/api_tasks.h"
-#include "server/sight.h"
+#include "server/visibility.h"
 
 #include "core/bounds.h"
 #include "core/task/checkpoint.h"

@@ -2,7 +2,7 @@
  * Lists are pages of the store's own order; one of an unknown task is 404, not empty. Loop thread,
  * but for the read_ functions. */
 #include "server/routes/api_tasks.h"
-#include "server/sight.h"
+#include "server/visibility.h"
 
 #include "base/json.h"
 #include "core/bounds.h"

@@ -2,7 +2,7 @@
  * on a reader's thread. */
 
 #include "server/routes/api_tasks.h"
-#include "server/sight.h"
+#include "server/visibility.h"
 
 #include "core/task/replay.h"
 

@@ -2,7 +2,7 @@
  * decides it; who paused a task is looked up in its events, what became of a lost one in the
  * recovery queue. Loop thread, but for the read_ functions. */
 #include "server/routes/api_tasks.h"
-#include "server/sight.h"
+#include "server/visibility.h"
 
 #include "base/json.h"
 #include "core/bounds.h"

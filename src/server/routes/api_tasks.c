@@ -2,7 +2,7 @@
  * where it lies, the answer is written straight into the buffer that is sent. Loop thread, but for
  * the read_ functions. */
 #include "server/routes/api_tasks.h"
-#include "server/sight.h"
+#include "server/visibility.h"
 
 #include "base/clock.h"
 #include "base/hash.h"

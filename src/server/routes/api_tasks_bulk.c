@@ -11,7 +11,7 @@
  * does not pass tasks that are not done yet. Loop thread, but for read_some (a reader's) and
  * one_done (the queue's). */
 #include "server/routes/api_tasks.h"
-#include "server/sight.h"
+#include "server/visibility.h"
 
 #include "core/bounds.h"
 #include "core/render.h"

@@ -4,7 +4,7 @@
 #include "server/api.h"
 #include "server/parse_report.h"
 #include "server/server_int.h"
-#include "server/sight.h"
+#include "server/visibility.h"
 
 #include "base/json.h"
 #include "core/render.h"

@@ -3,7 +3,7 @@
  * spawned or were spawned by. Tasks are shown in short; clients ask for their payloads one by one.
  * It only reads. Loop thread, but for read_graph (a reader's). */
 #include "server/routes/api_tasks.h"
-#include "server/sight.h"
+#include "server/visibility.h"
 
 #include "base/json.h"
 #include "core/queue_name.h"

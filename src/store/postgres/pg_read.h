@@ -4,31 +4,11 @@
 #define STORE_POSTGRES_PG_READ_H
 
 #include "store/postgres/pg_int.h"
-
-/* The ways to find a list of tasks; each is a statement built on first use. */
-enum list_way {
-    WAY_KEY, /* all tasks, in order */
-    WAY_LANES,
-    WAY_SETTLED,
-    WAY_HELD,
-    WAY_PENDING,
-    WAY_DELAYED, /* counts choose among those up to here; a filter decides the rest */
-    WAY_EXTERNAL,
-    WAY_PARENT,
-    WAY_CONTEXT,
-    WAY_WORKFLOW,
-    WAY_CORRELATION,
-    WAY_SCHEDULE,
-    WAY_JOB,
-    WAY_USER,
-    WAY_TAG,
-    WAY_TAG_ANYWHERE,
-    WAY_COUNT
-};
+#include "store/rows/task_list.h"
 
 struct pg_reader {
     struct store_reader base;
-    char *lists[2][WAY_COUNT]; /* texts: newest first, oldest first */
+    char *lists[2][WAY_COUNT]; /* texts, built on first use: newest first, oldest first */
 };
 
 /* Runs one statement in its own transaction, with the parameters in reader->conn.params. Opens a

@@ -7,30 +7,20 @@
 #include "core/bounds.h"
 
 #define LIST_TEXT_BYTES_MAX 32768
-/* Times decide; keys only narrow the search. Nodes take keys in blocks, so a task's key may be
- * older than its time by PG_KEY_AGE_US plus the difference of the nodes' clocks. */
+/* Nodes take keys in blocks, so a task's key may be older than its time by PG_KEY_AGE_US plus the
+ * difference of the nodes' clocks. */
 #define CREATED_MARGIN_US (PG_KEY_AGE_US + 50 * INT64_C(1000000))
 
 struct list {
     struct store_reader *reader;
     const struct task_filter *filter;
     uint32_t limit;
-    int64_t first_key; /* first_key <= key < end_key */
-    int64_t end_key;
+    struct list_keys keys;
     enum list_way way;
 };
 
-/* Counts from lane_counts that choose the way. */
-struct list_counts {
-    int64_t lanes;     /* lanes that fit the filter and hold tasks of the status */
-    int64_t matching;  /* tasks of these lanes and of the status */
-    int64_t in_lanes;  /* tasks of these lanes, any status */
-    int64_t in_status; /* tasks of the status, any lane */
-    int64_t all;
-};
-
 static const enum pg_sql_name parts[WAY_COUNT] = {
-    [WAY_KEY] = PGSQL_list_by_key,
+    [WAY_WALK] = PGSQL_list_by_key,
     [WAY_LANES] = PGSQL_list_by_lanes,
     [WAY_SETTLED] = PGSQL_list_by_settled,
     [WAY_HELD] = PGSQL_list_by_held,
@@ -140,41 +130,6 @@ static int count_lanes(const struct list *list, struct list_counts *counts, stru
     return 0;
 }
 
-static enum list_way way_of_counts(const struct list *list, const struct list_counts *counts)
-{
-    double costs[WAY_DELAYED + 1];
-    double limit = list->limit;
-    enum list_way best = WAY_KEY;
-
-    for (int way = 0; way <= WAY_DELAYED; way++)
-        costs[way] = 1e18; /* not possible */
-    costs[WAY_KEY] = rows_until(counts->all, counts->matching, limit);
-    costs[WAY_LANES] = rows_until(counts->in_lanes, counts->matching,
-                                  limit * (double)counts->lanes) + (double)counts->lanes;
-    switch (list->filter->status) {
-    case STATUS_NONE:
-        break;
-    case STATUS_PENDING: /* fetches and sorts every key, so it counts twice */
-        costs[WAY_PENDING] = 2 * (double)counts->in_status;
-        break;
-    case STATUS_DELAYED:
-        costs[WAY_DELAYED] = 2 * (double)counts->in_status;
-        break;
-    case STATUS_CLAIMED:
-    case STATUS_RUNNING:
-        costs[WAY_HELD] = (double)counts->in_status;
-        break;
-    default: /* settled tasks are old: a walk would pass all newer tasks first */
-        costs[WAY_SETTLED] = rows_until(counts->in_status, counts->matching, limit);
-        costs[WAY_KEY] += (double)(counts->all - counts->in_status);
-        costs[WAY_LANES] += (double)(counts->in_lanes - counts->matching);
-    }
-    for (int way = 1; way <= WAY_DELAYED; way++)
-        if (costs[way] < costs[best])
-            best = (enum list_way)way;
-    return best;
-}
-
 /* *empty: the counts already show that nothing fits. */
 static int choose_way(struct list *list, bool *empty, struct err *err)
 {
@@ -186,7 +141,7 @@ static int choose_way(struct list *list, bool *empty, struct err *err)
         return 0;
     TRY(count_lanes(list, &counts, err));
     *empty = counts.matching <= 0;
-    list->way = way_of_counts(list, &counts);
+    list->way = list_way_of_counts(&counts, list->filter->status, list->limit, true);
     return 0;
 }
 
@@ -206,28 +161,6 @@ static int key_at(struct store_reader *reader, int64_t time_us, int64_t *key, st
     return 0;
 }
 
-static int narrow_keys(struct list *list, struct err *err)
-{
-    const struct task_filter *filter = list->filter;
-    int64_t cursor = filter->before_key;
-    int64_t end = KEY_END;
-    int rc = 0;
-
-    list->first_key = 1;
-    list->end_key = cursor > 0 && !filter->oldest_first ? cursor : KEY_END;
-    if (filter->created_after_us)
-        rc = key_at(list->reader, filter->created_after_us - CREATED_MARGIN_US, &list->first_key,
-                    err);
-    if (rc == 0 && filter->created_before_us &&
-        filter->created_before_us < INT64_MAX - CREATED_MARGIN_US)
-        rc = key_at(list->reader, filter->created_before_us + CREATED_MARGIN_US, &end, err);
-    if (end < list->end_key)
-        list->end_key = end;
-    if (filter->oldest_first && cursor >= list->first_key)
-        list->first_key = cursor + 1;
-    return rc;
-}
-
 /* ---- asking ---- */
 
 /* Must rows be read for more than their status? (Is there a filter that the way itself does not
@@ -245,7 +178,7 @@ static bool looks_further(const struct list *list)
 
     if (list->way == WAY_LANES)
         return columns > 0;
-    return in_lane || columns > (list->way > WAY_DELAYED);
+    return in_lane || columns > (list->way >= WAYS_BY_COUNTS);
 }
 
 /* In the order given in sql/read.sql. */
@@ -269,8 +202,8 @@ static void put_filter(const struct list *list, int64_t room)
     param_uuid(params, &filter->parent_id);
     param_time(params, filter->created_after_us);
     param_time(params, filter->created_before_us);
-    param_int(params, list->first_key);
-    param_int(params, list->end_key);
+    param_int(params, list->keys.first);
+    param_int(params, list->keys.end);
     param_int(params, list->limit);
     param_bool(params, looks_further(list));
     param_int(params, room);
@@ -315,7 +248,7 @@ static int run(struct list *list, struct arena *arena, struct task **tasks, uint
                struct err *err)
 {
     bool empty = false;
-    int rc = narrow_keys(list, err);
+    int rc = list_narrow(list->reader, list->filter, CREATED_MARGIN_US, key_at, &list->keys, err);
 
     if (rc == 0)
         rc = choose_way(list, &empty, err);

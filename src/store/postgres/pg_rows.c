@@ -29,18 +29,7 @@ static const struct {
 
 static int64_t value_of(const struct field *column, const void *row)
 {
-    const char *at = (const char *)row + column->offset;
-    int word;
-
-    switch (column->kind) {
-    case FIELD_BOOL:
-        return *(const bool *)at;
-    case FIELD_WORD:
-        memcpy(&word, at, sizeof word);
-        return word;
-    default:
-        return *(const int64_t *)(const void *)at;
-    }
+    return field_number(column, (const char *)row + column->offset);
 }
 
 static struct str text_of(const struct field *column, const void *row)

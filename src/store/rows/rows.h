@@ -187,14 +187,6 @@ uint32_t rows_page(uint32_t limit);
  * row whose first column is NULL instead of one that is too large, which is then never sent. */
 int64_t rows_room(const struct arena *arena);
 
-/* How many of `rows` rows, `matching` of which fit, must be read to find `wanted`. */
-static inline double rows_until(int64_t rows, int64_t matching, double wanted)
-{
-    double looks = (double)rows * wanted / (double)(matching > 0 ? matching : 1);
-
-    return looks < (double)rows ? looks : (double)rows;
-}
-
 /* Writes what @token@ in a .sql file stands for: `job` is the columns with their alias, `job.names`
  * without it, `job.values` as many parameters. False: an unknown token. mark: '?' or '$'. */
 bool rows_write_token(struct buf *out, struct str token, char mark);

@@ -53,22 +53,6 @@ struct rows_value value_ids(const struct uuid *ids, uint32_t count)
 
 /* ---- of fields ---- */
 
-static int64_t number_at(const struct field *field, const char *at)
-{
-    int word;
-
-    switch (field->kind) {
-    case FIELD_BOOL:
-    case FIELD_MARK:
-        return *(const bool *)at;
-    case FIELD_WORD:
-        memcpy(&word, at, sizeof word);
-        return word;
-    default:
-        return *(const int64_t *)(const void *)at;
-    }
-}
-
 static struct str text_at(const struct field *field, const char *at)
 {
     struct str text = *(const struct str *)(const void *)at;
@@ -104,7 +88,7 @@ static void write_text(const struct field *field, const char *at, struct rows_va
 
     switch (field->kind) {
     case FIELD_PRIORITY:
-        write_priority(number_at(field, at), value);
+        write_priority(field_number(field, at), value);
         break;
     case FIELD_ID_TEXT:
         write_id((const struct uuid *)(const void *)at, value);
@@ -114,7 +98,7 @@ static void write_text(const struct field *field, const char *at, struct rows_va
         break;
     case FIELD_WORD:
     case FIELD_MARK:
-        number = number_at(field, at);
+        number = field_number(field, at);
         value->text = field->flags & FIELD_EMPTY && number == field->empty
                           ? STR_NONE
                           : str_of(field->words->word((int)number));
@@ -135,11 +119,11 @@ void value_of_field(const struct field *field, const void *row, struct rows_valu
     switch (field->kind) {
     case FIELD_INT:
     case FIELD_BOOL:
-        value->number = number_at(field, at);
+        value->number = field_number(field, at);
         value->null = field->flags & FIELD_EMPTY && value->number == field->empty;
         break;
     case FIELD_TIME:
-        value->number = number_at(field, at);
+        value->number = field_number(field, at);
         value->null = value->number == 0 && !(field->flags & FIELD_ALWAYS);
         break;
     case FIELD_UUID:

@@ -2,33 +2,22 @@
  * fewest rows finds the keys (one index drives the query, every other filter is a condition); then
  * each task is read by its key, in the same snapshot. The way affects only the cost: each finds the
  * same tasks. One reader per thread. */
+#include "store/rows/task_list.h"
 #include "store/sqlite/sqlite_query.h"
 #include "store/sqlite/sqlite_read.h"
 
 #include "core/bounds.h"
 
-/* Times decide; keys only narrow the search. Keys of a copied cluster are less in order. */
+/* Keys of a copied cluster are less in order. */
 #define CREATED_MARGIN_US INT64_C(60000000)
 
 struct list {
     struct store_reader *reader;
     const struct task_filter *filter;
     uint32_t limit;
-    int64_t first_key; /* first_key <= key < end_key */
-    int64_t end_key;
+    struct list_keys keys;
     struct query query;
 };
-
-/* Counts from lane_counts that choose the way. */
-struct list_counts {
-    int64_t lanes;     /* lanes that fit the filter and hold tasks of the status */
-    int64_t matching;  /* tasks of these lanes and of the status */
-    int64_t in_lanes;  /* tasks of these lanes, any status */
-    int64_t in_status; /* tasks of the status, any lane */
-    int64_t all;
-};
-
-enum way { WAY_WALK, WAY_LANES, WAY_SETTLED, WAY_HELD, WAY_PENDING, WAY_DELAYED, WAY_COUNT };
 
 /* Columns of task_options that have an index, the usually rarest first. */
 static const struct {
@@ -105,9 +94,9 @@ static void add_key_range(struct list *list, const char *alias)
     char condition[64];
 
     snprintf(condition, sizeof condition, " AND %s.task < ?", alias);
-    query_add_number(&list->query, condition, list->end_key);
+    query_add_number(&list->query, condition, list->keys.end);
     snprintf(condition, sizeof condition, " AND %s.task >= ?", alias);
-    query_add_number(&list->query, condition, list->first_key);
+    query_add_number(&list->query, condition, list->keys.first);
 }
 
 static void add_end(struct list *list, const char *alias)
@@ -232,9 +221,9 @@ static void build_by_lanes(struct list *list)
 
 /* Walks task_states, by key or by the index of a status. Statuses are literals because partial
  * indexes need constants. */
-static void build_by_state(struct list *list, enum way way)
+static void build_by_state(struct list *list, enum list_way way)
 {
-    static const char *const from[WAY_COUNT] = {
+    static const char *const from[WAYS_BY_COUNTS] = {
         [WAY_WALK] = "task_states s NOT INDEXED",
         [WAY_SETTLED] = "task_states s INDEXED BY task_states_settled",
         [WAY_HELD] = "task_states s INDEXED BY task_states_held",
@@ -242,7 +231,7 @@ static void build_by_state(struct list *list, enum way way)
                          " UNION ALL SELECT task FROM task_states WHERE parked IS NOT NULL) c"
                          " CROSS JOIN task_states s ON s.task = c.task"),
         [WAY_DELAYED] = "task_states s INDEXED BY task_states_due"};
-    static const char *const where[WAY_COUNT] = {
+    static const char *const where[WAYS_BY_COUNTS] = {
         [WAY_WALK] = "true",
         [WAY_SETTLED] = ("s.status <> 'pending' AND s.status <> 'claimed' AND "
                          "s.status <> 'running' AND s.status <> 'delayed'"),
@@ -282,51 +271,18 @@ static int count_lanes(struct list *list, struct list_counts *counts, struct err
     return 0;
 }
 
-static enum way choose_way(const struct list *list, const struct list_counts *counts)
-{
-    double costs[WAY_COUNT];
-    double limit = list->limit;
-    enum way best = WAY_WALK;
-
-    for (int way = 0; way < WAY_COUNT; way++)
-        costs[way] = 1e18; /* not possible */
-    costs[WAY_WALK] = rows_until(counts->all, counts->matching, limit);
-    costs[WAY_LANES] = rows_until(counts->in_lanes, counts->matching,
-                                  limit * (double)counts->lanes) + (double)counts->lanes;
-    switch (list->filter->status) {
-    case STATUS_NONE:
-        break;
-    case STATUS_PENDING: /* fetches and sorts every row, so it counts twice */
-        costs[WAY_PENDING] = 2 * (double)counts->in_status;
-        break;
-    case STATUS_DELAYED:
-        costs[WAY_DELAYED] = 2 * (double)counts->in_status;
-        break;
-    case STATUS_CLAIMED:
-    case STATUS_RUNNING:
-        costs[WAY_HELD] = (double)counts->in_status;
-        break;
-    default:
-        costs[WAY_SETTLED] = rows_until(counts->in_status, counts->matching, limit);
-    }
-    for (int way = 1; way < WAY_COUNT; way++)
-        if (costs[way] < costs[best])
-            best = (enum way)way;
-    return best;
-}
-
 /* Builds the statement. *empty: the counts already show that nothing fits. */
 static int build(struct list *list, bool *empty, struct err *err)
 {
     struct list_counts counts = {0};
-    enum way way;
+    enum list_way way;
 
     *empty = false;
     if (build_by_column(list))
         return 0;
     TRY(count_lanes(list, &counts, err));
     *empty = counts.matching == 0;
-    way = choose_way(list, &counts);
+    way = list_way_of_counts(&counts, list->filter->status, list->limit, false);
     if (way == WAY_LANES)
         build_by_lanes(list);
     else
@@ -334,28 +290,9 @@ static int build(struct list *list, bool *empty, struct err *err)
     return 0;
 }
 
-static int narrow_keys(struct list *list, struct err *err)
+static int key_at(struct store_reader *reader, int64_t time_us, int64_t *key, struct err *err)
 {
-    const struct task_filter *filter = list->filter;
-    int64_t cursor = filter->before_key;
-    int64_t end = KEY_END;
-    int rc = 0;
-
-    list->first_key = 1;
-    list->end_key = cursor > 0 && !filter->oldest_first ? cursor : KEY_END;
-    if (filter->created_after_us)
-        rc = query_key_at(&list->reader->sql, SQL_list_probe,
-                          filter->created_after_us - CREATED_MARGIN_US, &list->first_key,
-                    err);
-    if (rc == 0 && filter->created_before_us &&
-        filter->created_before_us < INT64_MAX - CREATED_MARGIN_US)
-        rc = query_key_at(&list->reader->sql, SQL_list_probe,
-                          filter->created_before_us + CREATED_MARGIN_US, &end, err);
-    if (end < list->end_key)
-        list->end_key = end;
-    if (filter->oldest_first && cursor >= list->first_key)
-        list->first_key = cursor + 1;
-    return rc;
+    return query_key_at(&reader->sql, SQL_list_probe, time_us, key, err);
 }
 
 static int fetch(struct list *list, struct arena *arena, struct task **tasks, uint32_t *count,
@@ -391,7 +328,7 @@ static int run(struct list *list, struct arena *arena, struct task **tasks, uint
     bool empty;
     int rc;
 
-    rc = narrow_keys(list, err);
+    rc = list_narrow(list->reader, list->filter, CREATED_MARGIN_US, key_at, &list->keys, err);
     if (rc == 0)
         rc = build(list, &empty, err);
     if (rc == 0 && !empty)

@@ -68,69 +68,74 @@ static void text_sum(sqlite3_context *context, int count, sqlite3_value **values
         sqlite3_result_error_nomem(context); /* asked only where there is a text */
 }
 
+/* A finding per row. `describe` writes it; false: the row says that all is well. */
+static int tell_rows(struct verify *verify, sqlite3_stmt *stmt,
+                     bool (*describe)(sqlite3_stmt *stmt, char *line), struct err *err)
+{
+    char line[LINE_BYTES];
+    int rc;
+
+    verify->findings_before = verify->findings;
+    if (!stmt)
+        return -(int)err->code;
+    while ((rc = sql_step(verify->sql, stmt, err)) > 0)
+        if (describe(stmt, line) && !tell(verify, line))
+            break;
+    return rc < 0 ? rc : 0;
+}
+
+static bool describe_integrity(sqlite3_stmt *stmt, char *line)
+{
+    const char *text = (const char *)sqlite3_column_text(stmt, 0);
+
+    snprintf(line, LINE_BYTES, "integrity_check: %s", text ? text : "no answer");
+    return !text || strcmp(text, "ok") != 0;
+}
+
 /* integrity_check returns one line 'ok' or the findings; a page that cannot be read is a
  * finding. */
 static int check_integrity(struct verify *verify, struct str pragma, struct err *err)
 {
     sqlite3_stmt *stmt = sql_prepare(verify->sql, pragma, err);
-    char line[LINE_BYTES];
-    int rc;
+    int rc = tell_rows(verify, stmt, describe_integrity, err);
 
-    verify->findings_before = verify->findings;
-    if (!stmt)
-        return -(int)err->code;
-    while ((rc = sql_step(verify->sql, stmt, err)) > 0) {
-        const char *text = (const char *)sqlite3_column_text(stmt, 0);
-
-        if (text && strcmp(text, "ok") == 0)
-            continue;
-        snprintf(line, sizeof line, "integrity_check: %s", text ? text : "no answer");
-        if (!tell(verify, line))
-            break;
-    }
     sqlite3_finalize(stmt);
-    return rc < 0 ? rc : 0;
+    return rc;
+}
+
+static bool describe_foreign_key(sqlite3_stmt *stmt, char *line)
+{
+    snprintf(line, LINE_BYTES, "%s: row %lld refers to a row of %s that is not there",
+             (const char *)sqlite3_column_text(stmt, 0),
+             (long long)sqlite3_column_int64(stmt, 1),
+             (const char *)sqlite3_column_text(stmt, 2));
+    return true;
 }
 
 static int check_foreign_keys(struct verify *verify, struct err *err)
 {
     sqlite3_stmt *stmt = sql_prepare(verify->sql, STR("PRAGMA foreign_key_check"), err);
-    char line[LINE_BYTES];
-    int rc;
+    int rc = tell_rows(verify, stmt, describe_foreign_key, err);
 
-    verify->findings_before = verify->findings;
-    if (!stmt)
-        return -(int)err->code;
-    while ((rc = sql_step(verify->sql, stmt, err)) > 0) {
-        snprintf(line, sizeof line, "%s: row %lld refers to a row of %s that is not there",
-                 (const char *)sqlite3_column_text(stmt, 0),
-                 (long long)sqlite3_column_int64(stmt, 1),
-                 (const char *)sqlite3_column_text(stmt, 2));
-        if (!tell(verify, line))
-            break;
-    }
     sqlite3_finalize(stmt);
-    return rc < 0 ? rc : 0;
+    return rc;
+}
+
+static bool describe_text(sqlite3_stmt *stmt, char *line)
+{
+    const char *text = (const char *)sqlite3_column_text(stmt, 0);
+
+    snprintf(line, LINE_BYTES, "%s", text ? text : "a row without an id");
+    return true;
 }
 
 static int run_check(struct verify *verify, enum sqlite_statement name, struct err *err)
 {
     sqlite3_stmt *stmt = sql_get(verify->sql, name, err);
-    char line[LINE_BYTES];
-    int rc;
+    int rc = tell_rows(verify, stmt, describe_text, err);
 
-    verify->findings_before = verify->findings;
-    if (!stmt)
-        return -(int)err->code;
-    while ((rc = sql_step(verify->sql, stmt, err)) > 0) {
-        const char *text = (const char *)sqlite3_column_text(stmt, 0);
-
-        snprintf(line, sizeof line, "%s", text ? text : "a row without an id");
-        if (!tell(verify, line))
-            break;
-    }
-    sqlite3_reset(stmt);
-    return rc < 0 ? rc : 0;
+    sqlite3_reset(stmt); /* NULL is fine */
+    return rc;
 }
 
 static int check_checkpoints(struct verify *verify, struct err *err)

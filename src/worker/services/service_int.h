@@ -1,6 +1,7 @@
-/* What the parts of a service pool share: the pool, its services (lines), and calls. One thread
- * makes all calls (service_loop.c); the claimer of the worker asks for room. The pool's lock is
- * taken inside the worker's, never around it. */
+/* What the parts of a service pool share: the pool, a line for each service, and calls. A line is
+ * the calls of one service that wait or run, with what limits them. One thread makes all calls
+ * (service_loop.c). The worker's claimer asks the pool how many tasks it has room for. Lock order:
+ * the worker's lock, then the pool's. */
 #ifndef WORKER_SERVICES_SERVICE_INT_H
 #define WORKER_SERVICES_SERVICE_INT_H
 
@@ -15,23 +16,23 @@
 #include "worker/services/service_pool.h"
 #include "worker/worker_dispatch.h"
 
-/* A service as this pool sees it. A configuration that is read again makes new ones, which take
- * over what is known; the old ones end with their calls. */
+/* The line of one service. A reload makes new lines, which take over the state of the old ones; an
+ * old line is freed after its last call. */
 struct service_line {
     struct service_pool *pool;
     const struct service_rule *rule;
     struct str *types; /* patterns of what it runs */
     uint32_t types_count;
     /* Under the pool's lock: */
-    uint32_t held; /* claimed, their end not reported yet */
+    uint32_t held; /* tasks that were claimed and whose end has not been reported */
     struct breaker breaker;
-    int64_t not_before_us; /* the service asked not to be called before; boot time */
+    int64_t not_before_us; /* the service asked for no calls before this time; boot time */
     struct bucket bucket;
     struct service_figures *figures; /* of this name, in all configurations */
     /* The loop's own: */
     CURLM *multi; /* one per line: connections are never shared between services */
     int64_t timer_us; /* when libcurl wants to be called; INT64_MAX = never */
-    struct service_call *first, *last; /* claimed, not begun */
+    struct service_call *first, *last; /* calls that wait to begin */
     int64_t due_us; /* when the first of them can begin; 0 = now */
     uint32_t calls_count;
     struct service_call *probe; /* under way; NULL = none */
@@ -45,7 +46,8 @@ struct service_route {
     struct service_line *line;
 };
 
-/* What is known of a name; the pool keeps all of them. */
+/* The figures of a service by its name. The pool keeps them for as long as it lives, also for
+ * services that a reload removed. */
 struct service_known {
     struct service_figures figures;
     struct service_known *next;
@@ -71,7 +73,7 @@ struct service_call {
     struct service_call *next, *previous; /* of the line's waiting ones, or of all others */
     struct worker *worker;
     struct run *run;
-    struct service_line *line; /* NULL = no service is known for it */
+    struct service_line *line; /* NULL = there is no service of this name */
     struct str method;         /* in the work, or of a route */
     struct str key;            /* Idempotency-Key; absent = the id of the task */
     enum call_phase phase;
@@ -85,7 +87,7 @@ struct service_call {
     bool begun;            /* it may have reached the service */
     int64_t began_us;
     int64_t deadline_us;
-    int64_t limit_ms; /* what its deadline comes from, for the sentence */
+    int64_t limit_ms; /* the timeout behind the deadline, for the error message */
     struct arena arena; /* of the report */
     struct report report;
     char reason[CURL_ERROR_SIZE];
@@ -97,33 +99,34 @@ struct service_pool {
     struct worker_dispatch dispatch;
     struct slot slot;
     uint32_t max;
-    pthread_mutex_t lock; /* all up to the next line */
+    pthread_mutex_t lock; /* for the fields up to the next comment */
     struct service_set *set;
-    struct service_call *come_first, *come_last;
-    struct run *refused; /* without memory for a call */
+    struct service_call *come_first, *come_last; /* new calls, which the loop has not seen yet */
+    struct run *refused; /* tasks to give back: there was no memory for a call */
     struct service_known *known;
     uint32_t held;
-    bool over;
-    /* the claimer's own: */
+    bool over; /* the loop ends once `held` is 0 */
+    /* The claimer's own: */
     struct str *want_types;
     uint32_t want_cap;
-    bool narrow; /* the next claim is for services with little room too */
-    /* the loop's own: */
+    bool narrow; /* the next claim includes services with little room */
+    /* The loop's own: */
     pthread_t thread;
     bool runs;
     int epoll_fd;
     int wake_fd;
-    struct service_call *calls;  /* under way */
-    struct service_call *unsent; /* ended, not with the reporter yet */
-    struct service_line **owners; /* of descriptors, by their number */
+    struct service_call *calls;  /* running */
+    struct service_call *unsent; /* ended, but the reporter has not taken their reports yet */
+    struct service_line **owners; /* the line of each socket, by its descriptor */
     uint32_t owners_cap;
 };
 
-/* service_line.c; under the pool's lock. */
+/* service_line.c; under the pool's lock. How many more tasks the line may claim. */
 uint32_t line_room(const struct service_line *line, int64_t now_us);
-/* When there may be room again, as far as time decides; INT64_MAX = not by time. */
+/* When waiting alone makes room again; INT64_MAX = never, an end must come first. */
 int64_t line_opens_us(const struct service_line *line, int64_t now_us);
-/* Takes what a call needs; false: not now, see due_us, or given_back: not here at all. */
+/* Takes a permit of breaker and rate for a call. False: the call waits until due_us, or with
+ * *give_back its task must go back to the queue. */
 bool line_begin(struct service_line *line, int64_t now_us, bool *give_back);
 void line_end(struct service_line *line, const struct service_verdict *verdict, int64_t now_us);
 void line_wait(struct service_line *line, int64_t wait_ms, int64_t now_us);
@@ -137,8 +140,9 @@ struct service_line *service_set_find(struct service_set *set, struct str type,
 
 /* service_call.c: makes the request; -ERR_INVALID when the task does not fit the method. */
 int call_prepare(struct service_call *call, struct str method, struct err *err);
-void call_clear(struct service_call *call); /* of the transfer, not of what came of it */
-struct str call_lookup(const struct service_call *call); /* the method to ask; absent = none */
+void call_clear(struct service_call *call); /* frees the transfer, keeps its outcome */
+/* The method that asks whether an interrupted call took effect; absent = the service has none. */
+struct str call_lookup(const struct service_call *call);
 
 /* service_tls.c */
 int call_set_tls(struct service_call *call, struct err *err);

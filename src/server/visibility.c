@@ -1,6 +1,6 @@
 /* Which tasks a caller may see, and how much of them: the one place that decides it. Any thread
  * that works on the call. */
-#include "server/sight.h"
+#include "server/visibility.h"
 
 bool call_has_user(const struct api_call *call)
 {
@@ -26,7 +26,7 @@ int call_hides_id(struct api_call *call, struct store_reader *reader, const stru
     return 0;
 }
 
-enum sight { SIGHT_NONE, SIGHT_REDACTED, SIGHT_WHOLE };
+enum visibility { VISIBLE_NOT, VISIBLE_REDACTED, VISIBLE_WHOLE };
 
 bool call_sees_content(const struct api_call *call)
 {
@@ -35,33 +35,34 @@ bool call_sees_content(const struct api_call *call)
 
 /* What one has made oneself one may read as a whole: its maker wrote the payload and waits for the
  * result. */
-static enum sight sight_of(const struct api_call *call, const struct task *task)
+static enum visibility visibility_of(const struct api_call *call, const struct task *task)
 {
     const struct principal *principal = call->principal;
     struct str maker = task->spec.origin.principal;
 
     if (call_sees_content(call))
-        return SIGHT_WHOLE;
+        return VISIBLE_WHOLE;
     if (principal_allows(principal, SCOPE_TASKS_ENQUEUE) && maker.data && principal->key.data &&
         str_eq(maker, principal->key))
-        return SIGHT_WHOLE;
-    return principal_allows(principal, SCOPE_TASKS_READ) ? SIGHT_REDACTED : SIGHT_NONE;
+        return VISIBLE_WHOLE;
+    return principal_allows(principal, SCOPE_TASKS_READ) ? VISIBLE_REDACTED : VISIBLE_NOT;
 }
 
 bool call_redacts(const struct api_call *call, const struct task *task)
 {
-    return sight_of(call, task) != SIGHT_WHOLE;
+    return visibility_of(call, task) != VISIBLE_WHOLE;
 }
 
 int call_check_task(struct api_call *call, const struct task *task)
 {
     if (task && !call_hides(call, task->spec.namespace_name) && !call_hides_task(call, task) &&
-        (call->route->needs.kind != RIGHT_OWN || sight_of(call, task) != SIGHT_NONE))
+        (call->route->needs.kind != RIGHT_OWN || visibility_of(call, task) != VISIBLE_NOT))
         return 0;
     return err_set(&call->err, ERR_NOT_FOUND, "there is no task with this id");
 }
 
-static int read_sight(struct api_call *call, struct store_reader *reader, struct arena *scratch)
+static int read_visibility(struct api_call *call, struct store_reader *reader,
+                           struct arena *scratch)
 {
     struct task *task = NULL;
 
@@ -74,7 +75,7 @@ int call_look_first(struct api_call *call, call_step *then)
     if (!call->principal ||
         (principal_allows(call->principal, SCOPE_TASKS_READ) && !call_has_user(call)))
         return then(call);
-    return call_look(call, read_sight, then);
+    return call_look(call, read_visibility, then);
 }
 
 int call_check_names(struct api_call *call, const struct name_list *own, const char *field,

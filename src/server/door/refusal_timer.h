@@ -1,0 +1,22 @@
+/* Delays refusals, so that their timing reveals nothing. A caller who may not see every row gets
+ * the same answer for a hidden row as for a missing one. This timer also sends both at the same
+ * moment: a whole number of steps after the request arrived. Loop thread. */
+#ifndef SERVER_DOOR_REFUSAL_TIMER_H
+#define SERVER_DOOR_REFUSAL_TIMER_H
+
+#include "server/server_int.h"
+
+#define REFUSAL_STEP_US 5000 /* longer than reading and checking a row takes */
+
+struct refusal_timer;
+
+struct refusal_timer *refusal_timer_open(struct server *server, struct err *err);
+void refusal_timer_free(struct refusal_timer *timer); /* NULL is fine */
+void refusal_timer_stop(struct refusal_timer *timer); /* sends all delayed refusals */
+
+/* Notes when the call arrived, if its caller may not see every row. */
+void refusal_timer_note(struct api_call *call);
+/* True: the timer has taken the call and will send its refusal later. */
+bool refusal_timer_takes(struct refusal_timer *timer, struct api_call *call);
+
+#endif
