@@ -113,12 +113,10 @@ static int put_gone(struct agents *agents, const struct agents_config *config, s
     return 0;
 }
 
-int agents_configure(struct agents *agents, const struct agents_config *config, struct err *err)
+static int configure(struct agents *agents, const struct agents_config *config, struct err *err)
 {
     const struct agent_settings *now = &config->settings->agents;
 
-    if (agents->settings == config->settings || (!agents->pool && now->agents_count == 0))
-        return 0;
     if (!agents->pool)
         atomic_store(&agents->pool, agent_pool_new(agents->log, &agents->spans, err));
     if (!agents->pool)
@@ -127,9 +125,20 @@ int agents_configure(struct agents *agents, const struct agents_config *config, 
     TRY(put_handlers(agents, config, err));
     for (uint32_t i = 0; i < now->agents_count; i++)
         TRY(put_queue(agents, config, &now->agents[i], err));
-    TRY(put_gone(agents, config, err));
-    agents->settings = config->settings;
-    return 0;
+    return put_gone(agents, config, err);
+}
+
+/* After a failure a part of it may hold: the caller applies the one before it again. */
+int agents_configure(struct agents *agents, const struct agents_config *config, struct err *err)
+{
+    int rc;
+
+    if (agents->settings == config->settings ||
+        (!agents->pool && config->settings->agents.agents_count == 0))
+        return 0;
+    rc = configure(agents, config, err);
+    agents->settings = rc == 0 ? config->settings : NULL;
+    return rc;
 }
 
 /* ---- the end ---- */

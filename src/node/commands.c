@@ -232,7 +232,7 @@ static void warn_missing(const struct handler_rule *rule, char *const *command, 
 void commands_warn_missing(const struct settings *settings, bool has_store,
                            const struct log *log)
 {
-    if (!has_store && !settings_has_commands(settings))
+    if (!has_store && !settings_has_commands(settings) && settings->agents.agents_count == 0)
         LOG(log, LOG_WARN, "worker.takes_nothing", KI("handlers", settings->handlers_count),
             KC("hint", "no handler has a 'command', so this worker runs no task; give one a "
                        "command and send SIGHUP"));
@@ -243,6 +243,14 @@ void commands_warn_missing(const struct settings *settings, bool has_store,
             warn_missing(rule, rule->command, "command", log);
         if (has_store)
             warn_missing(rule, rule->validate_command, "validate", log);
+    }
+    for (uint32_t i = 0; i < settings->agents.tools_count; i++) {
+        const struct tool_rule *tool = &settings->agents.tools[i];
+        const struct handler_rule rule = {.type = tool->name, .directory = tool->directory,
+                                          .environment = tool->environment};
+
+        if (!has_store || settings->pool.slots != 0)
+            warn_missing(&rule, tool->command, "tools", log);
     }
 }
 

@@ -390,6 +390,7 @@ static int apply_settings(struct node *node, const struct settings *fresh, struc
         return -(int)err->code;
     }
     if (configure_services(node, fresh, err) < 0 || configure_agents(node, fresh, err) < 0) {
+        configure_agents(node, before, &ignored);
         configure_services(node, before, &ignored);
         configure_pool(node, before, &ignored);
         engine_configure(node->engine, before, &ignored);
