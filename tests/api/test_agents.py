@@ -221,6 +221,37 @@ class BadModelsTest(AgentTest):
         self.assertIn("context too long", task["error"])
 
 
+class EndlessAnswersTest(AgentTest):
+    """An API that never ends, as a whole or as a stream (F-G8)."""
+    model = "    timeout: 60s\n"
+
+    def setUp(self):
+        self.sent = 0
+        event = b'data: {"choices":[{"delta":{"content":"' + b"x" * 60000 + b'"}}]}\n\n'
+
+        async def answer(call, writer):
+            stream = b"stream" in call.body.split(b'"messages"')[1].split(b"Find out about ")[1][:10]
+            kind = b"text/event-stream" if stream else b"application/json"
+            writer.write(b"HTTP/1.1 200 OK\r\nContent-Type: " + kind + b"\r\n\r\n")
+            while True:
+                writer.write(event)
+                await writer.drain()
+                self.sent += len(event)
+        self.target = Target(answer)
+        self.addCleanup(self.target.close)
+        super().setUp()
+
+    def write_yaml(self):
+        self.mock.url = self.target.url
+        super().write_yaml()
+
+    def test_an_answer_without_end_is_cut(self):
+        for topic in ("stream", "whole"):
+            task = self.outcome(topic=topic)
+            self.assertEqual(task["error_details"]["details"]["code"], "invalid_answer", topic)
+        self.assertLess(self.sent, 200_000_000)
+
+
 class BadToolsTest(AgentTest):
     tools = """  - {name: hang, command: [sleep, '60'], timeout: 300ms}
   - {name: crash, command: [sh, -c, 'echo half; kill -SEGV $$']}

@@ -76,9 +76,9 @@ static bool write_request(struct agent_run *run, struct buf *out)
     return !out->failed;
 }
 
-static void take(void *ctx, struct str bytes)
+static bool take(void *ctx, struct str bytes)
 {
-    model_stream_feed(ctx, bytes);
+    return model_stream_feed(ctx, bytes) == 0;
 }
 
 struct model_call {

@@ -49,8 +49,8 @@ static size_t on_body(char *data, size_t size, size_t count, void *ctx)
     exchange->last_us = clock_boot_us();
     exchange->answer_bytes += bytes;
     if (exchange->is_stream) {
-        exchange->take(exchange->ctx, str_span(data, bytes));
-        return bytes;
+        exchange->refused = !exchange->take(exchange->ctx, str_span(data, bytes));
+        return exchange->refused ? 0 : bytes;
     }
     room = exchange->answer.max_bytes - exchange->answer.len;
     buf_append(&exchange->answer, data, bytes < room ? bytes : room);
@@ -124,7 +124,7 @@ static CURLcode drive(struct exchange *exchange, CURL *easy)
 
 static void judge(struct exchange *exchange, const struct service_call *call, CURLcode code)
 {
-    if (exchange->end != EXCHANGE_DONE) /* decided on the way */
+    if (exchange->end != EXCHANGE_DONE || exchange->refused) /* decided on the way */
         return;
     if (code == CURLE_OPERATION_TIMEDOUT &&
         clock_boot_us() >= exchange->deadline_us - CLOCK_SLACK_US)

@@ -33,14 +33,16 @@ struct exchange {
     const atomic_int *stop;  /* it stops when this is at least ... */
     int stop_at;             /* ... so much */
     CURLM *multi;            /* keeps connections */
-    /* Takes the body where it is a stream of events; NULL = it is a body like any other. */
-    void (*take)(void *ctx, struct str bytes);
+    /* Takes the body where it is a stream of events; NULL = it is a body like any other. False: it
+     * wants no more, and the exchange is done. */
+    bool (*take)(void *ctx, struct str bytes);
     void *ctx;
     /* What came: */
     struct buf answer;       /* the caller's, with its maximum */
     uint64_t answer_bytes;
     enum exchange_end end;
     bool is_stream;
+    bool refused;        /* `take` wanted no more */
     int status;              /* 0 = none */
     int64_t retry_after_s;
     int64_t last_us;         /* its last byte */
