@@ -1,5 +1,7 @@
 """kill -9 in every state of an agent's step (C9, C3, B3): the conversation continues behind its last
 stored message, a model call is repeated, a tool call only where that is safe; else a person is asked."""
+import contextlib
+import http.client
 import json
 import os
 import pathlib
@@ -215,10 +217,13 @@ class AtPointTest(KillTest):
             self.server.start()
         self.server.environment = {}
         self.local.__dict__.clear()
-        task_id = self.research("t", max_crashes=100)
+        body = json.dumps({"type": "research:t", "payload": {"topic": "t"}, "idempotency_key": "t",
+                           "max_crashes": 100, "max_retries": 0}).encode()
+        with contextlib.suppress(OSError, http.client.HTTPException):  # killed before it answered
+            self.request("POST", "/v1/tasks", body)
         self.assertEqual(self.server.process.wait(60), -signal.SIGKILL, point)
         self.restart()
-        return task_id
+        return self.request("POST", "/v1/tasks", body).json["id"]
 
     def check(self, point):
         task_id = self.killed_at(point)
