@@ -1,13 +1,14 @@
 """Tasks that a language model works on (C9): steps, tools, budgets, and models and tools that
 misbehave."""
 import json
-import pathlib
+import os
 import signal
+import subprocess
 import time
 import unittest
 
-from agent_harness import FINAL, AgentTest, MockModel
-from harness import wait_until
+from agent_harness import FINAL, AgentTest
+from harness import binary, wait_until
 from service_target import Target, reply
 
 SEARCH = """  - name: search
@@ -161,6 +162,37 @@ class BudgetTest(AgentTest):
                      {"decision": "maybe"}, {"decision": 1}):
             self.expect(422, "POST", f"/v1/tasks/{task_id}:resume", body)
         self.assertEqual(self.task(task_id)["status"], "paused")
+
+
+class CommandsTest(AgentTest):
+    tools = SEARCH
+    agent = "    budget: {calls: 2}\n"
+    lines = BudgetTest.lines
+
+    def perdura(self, *words):
+        environment = {**os.environ, "PERDURA_SERVER": "http://%s:%d" % self.server.address}
+        return subprocess.run([binary(), *words], cwd=self.folder, env=environment, capture_output=True,
+                              text=True, timeout=60)
+
+    def test_a_person_answers_on_the_command_line(self):
+        task_id = self.research()
+        self.reaches(task_id, "paused")
+        self.assertIn("used up its budget", self.perdura("task", "show", task_id).stdout)
+        done = self.perdura("task", "resume", task_id, "--budget-calls", "3", "--budget-cost", "0.5",
+                            "--budget-time", "5m", "--decision", "retry")
+        self.assertEqual(done.returncode, 0, done.stderr)
+        wait_until(lambda: self.mock.requests == 3, what="one call more")
+        raised = {"calls": 3, "cost": 0.5, "time": "5m"}
+        resume = self.reaches(task_id, "paused")["data"]["resume"]
+        self.assertEqual((resume["decision"], resume["budget"]), ("retry", raised))
+        self.assertEqual(self.perdura("task", "resume", task_id, "--budget-cost", "much").returncode, 2)
+
+    def test_a_script_that_cannot_be_is_refused(self):
+        for text, words in (("{", "malformed"), ("[]", '{"lines":'), ('{"lines":[{"txt":1}]}', "'txt'"),
+                            ('{"lines":[{"turn":-1}]}', "'turn'")):
+            done = self.perdura("mock-model", "--script", str(self.write("s.json", text)))
+            self.assertEqual(done.returncode, 1)
+            self.assertIn(words, done.stderr)
 
 
 class OtherBudgetsTest(AgentTest):
@@ -343,9 +375,6 @@ class SecretsTest(AgentTest):
             self.assertNotIn("sk-very-secret", text)
 
     def doctor(self):
-        import os
-        import subprocess
-        from harness import binary
         environment = {**os.environ, **self.environment}
         return subprocess.run([binary(), "doctor", "--json", "--config", "p.yaml", "--store",
                                self.server.store], cwd=self.folder, env=environment,
