@@ -8,7 +8,8 @@ TESTS_AT_ONCE ?= $(shell expr 3 \* $$(nproc))
 all: $(BUILD)/build.ninja
 	@cmake --build $(BUILD) --target perdura perdura_shared perdura_static
 
-$(BUILD)/build.ninja: CMakeLists.txt cmake/tests.cmake cmake/install.cmake cmake/dashboard.cmake cmake/hardening.cmake
+$(BUILD)/build.ninja: CMakeLists.txt cmake/tests.cmake cmake/install.cmake cmake/dashboard.cmake cmake/hardening.cmake \
+		cmake/grpc.cmake
 	@sh tools/deps.sh build
 	@cmake -S . -B $(BUILD) -G Ninja > $(BUILD).log 2>&1 || (cat $(BUILD).log; exit 1)
 	@rm -f $(BUILD).log
@@ -88,6 +89,7 @@ BENCH_PROGRAMS = raw_sync raw_sqlite raw_pg http_load lib_load clock_handler cro
 bench: all
 	@cmake --build $(BUILD) --target $(BENCH_PROGRAMS)
 	@! grep -q '^build instructions:' $(BUILD)/build.ninja || cmake --build $(BUILD) --target instructions
+	@! grep -q '^build call_peer:' $(BUILD)/build.ninja || cmake --build $(BUILD) --target call_peer call_load
 	@python3 bench/run.py --build $(BUILD) $(ARGS)
 
 # Is the rate still the same with a million waiting and five million ended, on SQLite and on

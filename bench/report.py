@@ -128,6 +128,19 @@ def latency(results):
             "the ratio too.\n")
 
 
+def services(results):
+    row = figures(results, "services")
+    if not row:
+        return when(results, "services")
+    lines = [[name, *(cell for held in (1, 256) for cell in (
+        number(row.get(f"{kind}_{held}")), number(row.get(f"{kind}_{held}_bare")),
+        number(row.get(f"{kind}_{held}_ratio"), 2)))]
+        for kind, name in (("http", "HTTP/1.1"), ("https", "HTTPS"), ("grpc", "gRPC"), ("grpcs", "gRPC over TLS"))]
+    return (table(["calls per second", "1 in flight", "bare", "ratio", "256 in flight", "bare", "ratio"], lines) +
+            f"\nA call that waits for its answer takes {number(row.get('held_kib'), 1)} KiB with its task (aim: at most "
+            "16 KiB).\n\n" + when(results, "services"))
+
+
 def access(results):
     row = figures(results, "access")
     if not row:
@@ -312,6 +325,13 @@ Servers with and without, in turns of which every second has the other order; th
 five turns. Claims and whole lives are in batches of 100 over four connections.
 
 {access}
+## Calls of services
+
+Tasks that are calls of a target that does nothing, beside a bare client (libcurl, nghttp2) of the same
+target in the same turn; the ratio is the median over three turns, the aim is 0.6. Each of our calls is a task that is
+claimed, started and completed on disk, so with one call in flight the disk is what is measured.
+
+{services}
 ## Growth
 
 The rate of claim and complete, in batches of 100, as the store grows; the aim is 0.9 of the small
@@ -364,7 +384,7 @@ make bench-churn CHURN_MINUTES=30 # on PostgreSQL
 def page(results):
     return PAGE.format(when=when(results, "perdura"), comparison=comparison(results),
                        against_sqlite=against_sqlite(results), latency=latency(results),
-                       memory=memory(results), access=access(results),
+                       memory=memory(results), access=access(results), services=services(results),
                        growth=growth(results),
                        unserved=unserved(results),
                        postgres=report_pg.section(results), instructions=instructions(results),

@@ -3,8 +3,8 @@
 figures in reports/bench.json and writes docs/benchmarks.md from them.
 
     python3 bench/run.py [--build build] [--turns 3] [--quick] [--report-only]
-                         [--only raw,own,peers,pg,memory,access,growth,pg-growth,unserved,churn,
-                                 instructions,calendar,dashboard] [--minutes 30]
+                         [--only raw,own,peers,pg,memory,access,services,growth,pg-growth,unserved,
+                                 churn,instructions,calendar,dashboard] [--minutes 30]
 
 In a turn everything is measured once, one after the other; then the next turn begins. So a
 disturbance of the machine affects all of them, and the median over the turns is kept. A run of some
@@ -42,11 +42,12 @@ import own_pg  # noqa: E402
 import peers  # noqa: E402
 import report  # noqa: E402
 import schedule  # noqa: E402
+import services  # noqa: E402
 import unserved  # noqa: E402
 
-PARTS = ("raw", "own", "peers", "pg", "memory", "access", "growth", "pg-growth", "unserved",
+PARTS = ("raw", "own", "peers", "pg", "memory", "access", "services", "growth", "pg-growth", "unserved",
          "churn", "instructions", "calendar", "dashboard")
-DEFAULT_PARTS = ("raw", "own", "peers", "pg", "memory", "access", "instructions", "calendar",
+DEFAULT_PARTS = ("raw", "own", "peers", "pg", "memory", "access", "services", "instructions", "calendar",
                  "dashboard")
 RESULTS = os.path.join(ROOT, "reports", "bench.json")
 PAGE = os.path.join(ROOT, "docs", "benchmarks.md")
@@ -178,6 +179,8 @@ def measure(arguments, parts, results, say):
             arguments.build, WAITING // 20 if arguments.quick else WAITING, say), machine)
     if "access" in parts:
         put(results, "access", access.measure(arguments.build, say, arguments.quick), machine)
+    if "services" in parts:
+        put(results, "services", services.measure(arguments.build, say, arguments.quick), machine)
     if "growth" in parts:
         put(results, "growth", growth.measure(arguments.build, say, arguments.quick), machine)
     if "pg-growth" in parts:

@@ -15,6 +15,9 @@ target_link_libraries(perdura_everything PUBLIC PkgConfig::SQLITE PkgConfig::PQ 
   PkgConfig::SSL PkgConfig::CRYPTO PkgConfig::CURL PkgConfig::YAML PkgConfig::ZSTD PkgConfig::PCRE2
   PkgConfig::SODIUM
   Threads::Threads m)
+if(GRPC_OK)
+  target_link_libraries(perdura_everything PUBLIC PkgConfig::NGHTTP2 ${CMAKE_DL_LIBS})
+endif()
 
 file(GLOB_RECURSE C_TESTS CONFIGURE_DEPENDS tests/unit/*_test.c)
 file(GLOB MODULE_TESTS CONFIGURE_DEPENDS tests/engine/*_test.c tests/lib/*_test.c tests/net/*_test.c
@@ -55,6 +58,9 @@ foreach(name engine_logs_test engine_log_retention_test)
 endforeach()
 
 file(GLOB FUZZERS CONFIGURE_DEPENDS tests/fuzz/*_fuzz.c)
+if(NOT GRPC_OK)
+  list(FILTER FUZZERS EXCLUDE REGEX "grpc_fuzz")
+endif()
 foreach(source ${FUZZERS})
   get_filename_component(name ${source} NAME_WE)
   string(REPLACE "_fuzz" "" corpus ${name})
@@ -69,6 +75,14 @@ foreach(source ${FUZZERS})
     COMMAND ${name}_replay ${CMAKE_SOURCE_DIR}/tests/fuzz/corpus/${corpus})
   set_tests_properties(${name}_replay PROPERTIES TIMEOUT ${C_TEST_SECONDS})
 endforeach()
+if(GRPC_OK) # what is a module elsewhere is part of these
+  foreach(name grpc_fuzz grpc_fuzz_replay)
+    if(TARGET ${name})
+      target_sources(${name} PRIVATE src/worker/services/grpc_codec.cc)
+      grpc_flags(${name})
+    endif()
+  endforeach()
+endif()
 
 # The calendar against brute force and against calendars of others: a sample here, all of it by
 # `make calendar-proof`.
@@ -141,6 +155,24 @@ if(NODE AND NPM AND CMAKE_C_COMPILER_ID STREQUAL "GNU" AND NOT PERDURA_SANITIZE 
     WORKING_DIRECTORY ${CMAKE_SOURCE_DIR}/tests/clients)
   set_tests_properties(clients_test_clients PROPERTIES FIXTURES_REQUIRED clients TIMEOUT ${LONG_TEST_SECONDS}
     ENVIRONMENT "PERDURA_BUILD=${CMAKE_BINARY_DIR};PERDURA_CLIENTS=${CMAKE_BINARY_DIR}/clients;PYTHONPATH=${CMAKE_SOURCE_DIR}/tests/api;PYTHONDONTWRITEBYTECODE=1")
+endif()
+
+# gRPC services by the usual library of another language, from npm, and hostile ones frame by frame.
+find_program(PROTOC protoc)
+if(GRPC_OK AND NODE AND NPM AND PROTOC)
+  add_test(NAME grpc_packages COMMAND sh ${CMAKE_SOURCE_DIR}/tests/browser/packages.sh
+    ${CMAKE_BINARY_DIR}/grpc_packages ${CMAKE_SOURCE_DIR}/tests/grpc)
+  set_tests_properties(grpc_packages PROPERTIES FIXTURES_SETUP grpc TIMEOUT ${LONG_TEST_SECONDS})
+  file(GLOB GRPC_TESTS CONFIGURE_DEPENDS tests/grpc/test_*.py)
+  foreach(source ${GRPC_TESTS})
+    get_filename_component(name ${source} NAME_WE)
+    add_test(NAME grpc_${name} COMMAND ${PYTHON3} -m unittest ${name}
+      WORKING_DIRECTORY ${CMAKE_SOURCE_DIR}/tests/grpc)
+    set_tests_properties(grpc_${name} PROPERTIES FIXTURES_REQUIRED grpc TIMEOUT ${LONG_TEST_SECONDS}
+      ENVIRONMENT "PERDURA_BUILD=${CMAKE_BINARY_DIR};PERDURA_GRPC_PACKAGES=${CMAKE_BINARY_DIR}/grpc_packages;PYTHONPATH=${CMAKE_SOURCE_DIR}/tests/api;PYTHONDONTWRITEBYTECODE=1")
+  endforeach()
+else()
+  message(STATUS "no gRPC, Node.js or protoc: no tests of gRPC services")
 endif()
 
 # The dashboard in a real browser. What these tests need from npm is brought by the first of them.

@@ -2,11 +2,12 @@
 # Installs what building, running or testing needs on Debian (as root or with sudo), and says what
 # to install elsewhere. Usage: deps.sh build|test|model
 set -eu
-build="gcc cmake ninja-build pkg-config libsqlite3-dev libevent-dev libssl-dev
-libcurl4-openssl-dev libyaml-dev libzstd-dev libpcre2-dev libpq-dev libsodium-dev scdoc tzdata nodejs npm"
+build="gcc g++ cmake ninja-build pkg-config libsqlite3-dev libevent-dev libssl-dev
+libcurl4-openssl-dev libyaml-dev libzstd-dev libpcre2-dev libpq-dev libsodium-dev libnghttp2-dev
+libprotobuf-dev scdoc tzdata nodejs npm"
 test="$build clang clang-tidy libclang-rt-14-dev libcmocka-dev python3 sqlite3 curl zstd git patch
 chromium fonts-dejavu-core valgrind postgresql pgbouncer prometheus spin python3-dateutil
-python3-croniter testssl.sh"
+python3-croniter testssl.sh protobuf-compiler"
 case "${1:-build}" in
 build) packages=$build ;;
 test) packages=$test ;;

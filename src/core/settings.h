@@ -67,7 +67,7 @@ struct rate_rule {
     int64_t burst; /* 0 = none: strict */
 };
 
-/* An entry of `services:`: another party's program that runs tasks over HTTP. */
+/* An entry of `services:`: another party's program that runs tasks over HTTP or gRPC. */
 struct service_header {
     struct str name;
     struct str value; /* a secret where it came from env or file, read when the file is read */
@@ -92,7 +92,9 @@ struct service_rule {
     struct str name;
     struct str url;
     struct service_tls tls;
-    struct str clear_text; /* loopback, mesh, allowed: where http:// may go */
+    struct str descriptor; /* gRPC: file with a FileDescriptorSet; absent = reflection */
+    struct str package;    /* gRPC: "package.Service", so that methods are names */
+    struct str clear_text; /* loopback, mesh, allowed: where http:// and grpc:// may go */
     int64_t timeout_ms;
     const struct service_header *headers;
     uint32_t headers_count;
@@ -101,6 +103,7 @@ struct service_rule {
     int64_t breaker_failures; /* in a row; 0 = the breaker never opens */
     int64_t breaker_open_ms;
     struct str health_path; /* absent = only its calls show how it is */
+    struct str health_method; /* gRPC: how it is asked */
     int64_t health_every_ms;
     const struct service_method *methods;
     uint32_t methods_count;

@@ -34,13 +34,17 @@ struct batch_logs {
     struct log_cuts blanks;                 /* emptied lines */
     struct log_cuts refused;                /* lines that our key has not signed, and will not */
     struct log_cuts written;                /* chains that were continued */
-    struct log_cuts remembered;             /* of them what records have by memory alone now */
+    struct log_cuts remembered;             /* of them what records have by memory alone now, */
+    struct log_cuts waiting;                /* what the leader is still to sign, */
+    struct log_cuts gone;                   /* and what went without a record of that */
+    int64_t found;                          /* the newest record there was; 0 = it did not look */
     bool recalled;                          /* the memory was looked through */
     struct log_checked checked;             /* executions whose lines may be removed */
     bool ready;                             /* heads.ready, once this is committed */
     int64_t newest;                         /* the last record that it made; 0 = none, */
     char newest_hash[HASH_HEX_BYTES + 1];   /* and the hash of that */
     bool anchored;                          /* the anchor file may lack records */
+    int64_t purge_before_us;                /* only older lines go with their namespace; 0 = all */
     int64_t trim_before_us;                 /* older records about logs may go; 0 = none */
     bool sewn;                              /* the regression is written down */
 };

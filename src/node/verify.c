@@ -118,10 +118,19 @@ static void on_anchor_line(void *ctx, struct str line)
     logverify_anchor_line(ctx, line);
 }
 
-/* The verifier, and how many of its lines are entries of the audit trail. */
+/* A run with lines. */
+struct seen_run {
+    struct uuid id, task_id;
+};
+
+/* The verifier, how many of its lines are entries of the audit trail, and whose the others are. */
 struct log_reading {
     struct logverify *verify;
     int64_t entries;
+    bool keeps_runs;
+    bool failed; /* out of memory */
+    struct seen_run *runs;
+    size_t runs_count, runs_cap;
 };
 
 static void on_record(void *ctx, const struct anchor_row *row)
@@ -134,10 +143,33 @@ static void on_note(void *ctx, const struct log_note *note)
     logverify_note(((struct log_reading *)ctx)->verify, note);
 }
 
+static void keep_run(struct log_reading *reading, const struct log_line *line)
+{
+    size_t count = reading->runs_count;
+
+    if (uuid_is_nil(&line->task_id) ||
+        (count > 0 && uuid_eq(&reading->runs[count - 1].id, &line->execution_id)))
+        return;
+    if (count == reading->runs_cap) {
+        size_t cap = count ? 2 * count : 1024;
+        struct seen_run *runs = realloc(reading->runs, cap * sizeof *runs);
+
+        if (!runs) {
+            reading->failed = true;
+            return;
+        }
+        reading->runs = runs;
+        reading->runs_cap = cap;
+    }
+    reading->runs[reading->runs_count++] = (struct seen_run){line->execution_id, line->task_id};
+}
+
 static void on_log_line(void *ctx, const struct log_line *line, struct str chain_hash)
 {
     struct log_reading *reading = ctx;
 
+    if (reading->keeps_runs)
+        keep_run(reading, line);
     reading->entries += audit_is_chain(&line->execution_id);
     logverify_line(reading->verify, line, chain_hash);
 }
@@ -192,6 +224,8 @@ struct totals {
     struct str public_key;
     struct str key_missed; /* why the key of a store was not at hand; absent = it was */
     struct str anchor;     /* as asked for, or the configured one */
+    const struct str *before; /* the stores that readers look into first */
+    uint32_t before_count;
 };
 
 /* The key itself, where it is at hand: then notes of lines that no record names yet are checked.
@@ -253,6 +287,58 @@ static void check_anchor_there(const char *anchor, const struct logverify_counts
                         "removed, or no server has run with it yet"));
 }
 
+static const struct store_options only_looks = {.no_migrate = true,
+                                                .allow_network_fs = true,
+                                                .no_lock = true,
+                                                .only_reads = true};
+
+static int tell_hidden(struct store *before, struct str where, const struct log_reading *reading,
+                       struct findings *findings, struct err *err)
+{
+    struct store_reader *reader = before->verbs->reader_open(before, err);
+    int rc = reader ? 0 : -(int)err->code;
+
+    for (size_t i = 0; rc == 0 && i < reading->runs_count; i++) {
+        ARENA_AUTO struct arena arena = ARENA_INIT(0);
+        char id[UUID_TEXT_BYTES], shown[256];
+        struct verify_finding *added;
+        struct task *task;
+
+        rc = before->verbs->read_task(reader, &reading->runs[i].task_id, &arena, &task, err);
+        if (rc < 0 || !task)
+            continue;
+        uuid_format(&reading->runs[i].id, id);
+        store_shown(where, shown, sizeof shown);
+        added = add_finding(findings, STR("log"), arena_format(findings->arena, "execution %s", id),
+                            arena_format(findings->arena, "readers do not find its lines: there is "
+                                         "a task of the same id in %s, where they look first",
+                                         shown));
+        if (added)
+            added->execution = reading->runs[i].id;
+    }
+    if (reader)
+        before->verbs->reader_close(reader);
+    return rc;
+}
+
+/* A task in a store that readers ask first stands in the way of one of the same id behind it. */
+static int check_hidden(const struct totals *totals, const struct log_reading *reading,
+                        struct findings *findings, struct err *err)
+{
+    if (reading->failed)
+        return err_no_memory(err);
+    for (uint32_t i = 0; reading->runs_count > 0 && i < totals->before_count; i++) {
+        struct store *before;
+        int rc;
+
+        TRY(store_open(&before, totals->before[i], &only_looks, err));
+        rc = tell_hidden(before, totals->before[i], reading, findings, err);
+        before->verbs->close(before);
+        TRY(rc);
+    }
+    return 0;
+}
+
 static int verify_logs(struct store *store, const struct settings *settings,
                        const struct verify_request *request, const char *anchor,
                        struct findings *findings, struct totals *totals, struct str *public_key,
@@ -264,7 +350,7 @@ static int verify_logs(struct store *store, const struct settings *settings,
     struct logverify_counts counts = {0}, *total = &totals->logs;
     struct str missed = STR_NONE;
     uint32_t found_before = findings->count;
-    struct log_reading reading = {.entries = 0};
+    struct log_reading reading = {.keeps_runs = totals->before_count > 0};
     int rc = read_keys(request, &options, err);
 
     if (rc == 0)
@@ -282,6 +368,9 @@ static int verify_logs(struct store *store, const struct settings *settings,
         rc = logverify_end(reading.verify, &counts, err);
     logverify_free(reading.verify);
     logmac_free(options.mac);
+    if (rc == 0)
+        rc = check_hidden(totals, &reading, findings, err);
+    free(reading.runs);
     name_tasks(store, findings, found_before);
     if (rc == 0)
         check_anchor_there(anchor, &counts, findings);
@@ -326,8 +415,6 @@ static int verify_one(struct str where, const struct settings *settings, bool is
                       const struct verify_request *request, struct findings *findings,
                       struct totals *totals, struct err *err)
 {
-    struct store_options options = {.no_migrate = true, .allow_network_fs = true, .no_lock = true,
-                                    .only_reads = true};
     bool logs = request->logs || request->anchor.data || !request->checkpoints;
     bool whole = request->checkpoints || !(request->logs || request->anchor.data);
     char *anchor = is_main && totals->anchor.data ? arena_cstr(findings->arena, totals->anchor)
@@ -335,7 +422,7 @@ static int verify_one(struct str where, const struct settings *settings, bool is
     struct str public_key = STR_NONE;
     struct store *store;
     int64_t found, texts = 0;
-    int rc = store_open(&store, where, &options, err);
+    int rc = store_open(&store, where, &only_looks, err);
 
     if (rc < 0)
         return strcmp(err->field, "schema") == 0 ? refuse_schema(findings, err) : rc;
@@ -428,6 +515,8 @@ int node_verify(const struct settings *settings, const struct verify_request *re
     TRY(routes_stores(settings, stores, &stores_count, err));
     for (uint32_t i = 0; i < stores_count; i++) {
         findings.where = stores_count > 1 ? stores[i] : STR_NONE;
+        totals.before = stores;
+        totals.before_count = i;
         TRY(verify_one(stores[i], settings, i == 0, request, &findings, &totals, err));
     }
     return fill_report(&totals, request, &findings, report, err);

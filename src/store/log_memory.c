@@ -8,11 +8,14 @@
 
 #define ENTRIES_MAX 100000
 #define UNSIGNED_MAX (ENTRIES_MAX / 4)
+#define WAITS_MAX 3
 
 struct entry {
     struct log_head head;
     uint64_t known; /* the commit by which it is */
     bool is_signed; /* and kept all the same */
+    bool waits;      /* for its record, */
+    uint32_t waited; /* so many times */
 };
 
 struct log_memory {
@@ -21,6 +24,9 @@ struct log_memory {
     uint32_t signed_count; /* of the entries */
     struct map refused;    /* struct uuid by itself */
     uint64_t commits;
+    uint32_t waited;       /* the longest of them */
+    int64_t found;         /* record, before what is known and not signed, */
+    int64_t found_next;    /* and before what comes after the last look */
     int64_t newest; /* record */
     char newest_hash[HASH_HEX_BYTES + 1];
 };
@@ -194,7 +200,7 @@ void log_memory_forget(struct log_memory *memory)
     pthread_mutex_lock(&memory->mutex);
     while ((entry = map_next(&memory->by_id, &cursor)) != NULL)
         forget(memory, entry);
-    memory->newest = 0;
+    memory->newest = memory->found = memory->found_next = 0;
     pthread_mutex_unlock(&memory->mutex);
 }
 
@@ -276,7 +282,22 @@ int log_memory_list(struct log_memory *memory, uint64_t now, const struct log_pa
     return rc;
 }
 
-void log_memory_signed(struct log_memory *memory, uint64_t now, const struct log_cuts *listed)
+static void take_waiting(struct log_memory *memory, const struct log_cuts *waiting)
+{
+    memory->waited = 0;
+    for (uint32_t i = 0; i < waiting->count; i++) {
+        struct entry *entry = map_get(&memory->by_id, id_key(&waiting->items[i].head.execution_id));
+
+        if (!entry || entry->is_signed)
+            continue;
+        entry->waits = true;
+        if (++entry->waited > memory->waited)
+            memory->waited = entry->waited;
+    }
+}
+
+void log_memory_signed(struct log_memory *memory, uint64_t now, const struct log_cuts *listed,
+                       const struct log_cuts *waiting, int64_t found)
 {
     struct entry *entry;
     uint32_t cursor = 0;
@@ -289,8 +310,37 @@ void log_memory_signed(struct log_memory *memory, uint64_t now, const struct log
         entry->is_signed = true;
         memory->signed_count++;
     }
+    take_waiting(memory, waiting);
     while ((entry = map_next(&memory->by_id, &cursor)) != NULL)
-        if (entry->known <= now && !entry->is_signed)
+        if (entry->waits)
+            entry->waits = false;
+        else if (entry->known <= now && !entry->is_signed)
             forget(memory, entry);
+    if (waiting->count == 0)
+        memory->found = memory->found_next; /* of the look before: this one found it late */
+    if (found > memory->found_next)
+        memory->found_next = found;
     pthread_mutex_unlock(&memory->mutex);
+}
+
+bool log_memory_waits(struct log_memory *memory)
+{
+    bool waits;
+
+    if (!memory)
+        return false;
+    pthread_mutex_lock(&memory->mutex);
+    waits = memory->waited >= WAITS_MAX;
+    pthread_mutex_unlock(&memory->mutex);
+    return waits;
+}
+
+int64_t log_memory_found(struct log_memory *memory)
+{
+    int64_t found;
+
+    pthread_mutex_lock(&memory->mutex);
+    found = memory->found;
+    pthread_mutex_unlock(&memory->mutex);
+    return found;
 }

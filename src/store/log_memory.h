@@ -39,8 +39,14 @@ int log_memory_list(struct log_memory *memory, uint64_t now, const struct log_pa
 /* Of what a transaction wrote: the records that it made itself name these. */
 void log_written_drop(struct log_cuts *written, const struct log_part *const *named,
                       const uint32_t *named_counts, uint32_t lists);
-/* A record names them all by now. Later lines are still compared with what `listed` has: no note
- * told of those, and their record does not say which lines come before. */
-void log_memory_signed(struct log_memory *memory, uint64_t now, const struct log_cuts *listed);
+/* A record names them all by now, but those that wait for one. Later lines are still compared with
+ * what `listed` has: no note told of those, and their record does not say which lines come before.
+ * found: the newest record there is by now; 0 = it did not look. */
+void log_memory_signed(struct log_memory *memory, uint64_t now, const struct log_cuts *listed,
+                       const struct log_cuts *waiting, int64_t found);
+/* Have some waited three times? Then the leader does not name them. */
+bool log_memory_waits(struct log_memory *memory);
+/* Records about what is known and not signed come behind this one. */
+int64_t log_memory_found(struct log_memory *memory);
 
 #endif

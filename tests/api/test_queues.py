@@ -1,5 +1,6 @@
 """/v1/queues, /v1/stats, /metrics and /v1/stream over HTTP."""
 import contextlib
+import functools
 import json
 import socket
 import sqlite3
@@ -253,15 +254,22 @@ class StatsTest(ApiTest):
         self.assertEqual(self.expect(200, "GET", "/readyz"), {"status": "ready"})
 
 
+def connect_with(receive_bytes, address, timeout, source_address):
+    """As http.client connects, also below TLS."""
+    sock = socket.socket()
+    sock.setsockopt(socket.SOL_SOCKET, socket.SO_RCVBUF, receive_bytes)
+    sock.settimeout(timeout)
+    sock.connect(address)
+    return sock
+
+
 class StreamTest(ApiTest):
     def open_stream(self, query="", receive_bytes=0):
         """receive_bytes: what the system may keep for the reader; 0 = as it likes, up to megabytes."""
         connection = self.connection()
         self.addCleanup(connection.close)
         if receive_bytes:
-            connection.sock = socket.socket()
-            connection.sock.setsockopt(socket.SOL_SOCKET, socket.SO_RCVBUF, receive_bytes)
-            connection.sock.connect(self.server.address)
+            connection._create_connection = functools.partial(connect_with, receive_bytes)
         connection.request("GET", "/v1/stream" + query)
         answer = connection.getresponse()
         self.assertEqual(answer.status, 200)

@@ -166,6 +166,21 @@ def age_clock(case, execution, rng):
     return False
 
 
+def delete_namespace(case, execution, rng):
+    """The row says that a user deleted the namespace with all that is in it."""
+    at = case.dialect.time(case.now)
+    case.put(f"UPDATE namespaces SET deleting_at = {at}, updated_at = {at} WHERE name = 'default'")
+    return False
+
+
+def short_namespace(case, execution, rng):
+    """The row says that its ended tasks go after a millisecond."""
+    at = case.dialect.time(case.now)
+    case.put(f"UPDATE namespaces SET completed_ms = 1, failed_ms = 1, updated_at = {at} WHERE name = 'default'")
+    age_task(case, execution, rng)
+    return False
+
+
 def short_type(case, execution, rng):
     """Of a type whose logs go after a second."""
     case.put("UPDATE lanes SET type = 'short' WHERE lane = (SELECT lane FROM task_states WHERE id = "
@@ -265,7 +280,7 @@ def make_unsigned(case, execution, rng):
 ON_ENDED = (note_of_nothing, append_old, append_backdated, append_and_wait, append_without_note, append_without_hash, change,
             change_time, remove_one, remove_tail, remove_all, reorder, remove_hashes, remove_note,
             reopen, empty, age_task, age_task_and_lines, age_note, age_clock,
-            short_type, other_task, change_beside, change_correlation, change_line_id)
+            delete_namespace, short_namespace, short_type, other_task, change_beside, change_correlation, change_line_id)
 ON_SILENT = (lines_of_silent,)
 ON_HELD = (follow_held, set_back_held, set_back_and_end, continue_in_the_dark, continue_in_the_dark,
            take_back, make_unsigned)
@@ -491,6 +506,24 @@ def unsigned_round(stand, rng, row):
         case.close()
 
 
+def restart_round(stand, rng, row):
+    """A server that is killed takes along what it remembered; what its last record says by memory
+    stays."""
+    case = forger.Case(stand)
+    try:
+        execution = rng.choice(case.held[:1] + case.held[2:])
+        case.serve(lambda client: forgery_dark.take_back_and_restart(case, client, execution),
+                   retention=False, config="", every="2s")
+        told = " ".join(finding["subject"] for finding in case.verify()["findings"])
+        found = str(uuid.UUID(execution)) in told
+        row["attacks"] += 1
+        row["found"] += found
+        row["kinds"]["take_back_and_restart"] = row["kinds"].get("take_back_and_restart", 0) + 1
+        row["findings"] += [] if found else [f"take_back_and_restart: not found ({execution}): {told[:300]}"]
+    finally:
+        case.close()
+
+
 def untouched(stand, row):
     """Only a server serves it, without an attack: nothing may be found."""
     case = forger.Case(stand)
@@ -513,6 +546,7 @@ def chunk(dialect, seed, rounds):
     try:
         untouched(stand, row)
         unsigned_round(stand, rng, row)
+        restart_round(stand, rng, row)
         for _ in range(rounds):
             one_round(stand, rng, row)
     finally:

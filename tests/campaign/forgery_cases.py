@@ -89,6 +89,60 @@ class ForgeryCases:
             self.assertTrue(case.kept(execution), execution)
         self.assertTrue(case.verify()["ok"])
 
+    def test_f_j8_a_namespace_goes_with_its_logs_only_when_a_request_said_so(self):
+        """A row that says it is enough for all else; so is `default`, which no request can delete."""
+        case = self.case()
+        forgeries.delete_namespace(case, case.ended[0], self.rng)
+        case.apply()
+        acme = {"Perdura-Namespace": "acme"}
+
+        def during(client):
+            client.expect(201, "POST", "/v1/namespaces", {"name": "acme"})
+            self.in_namespace(client, acme, 2)
+            client.expect(202, "DELETE", "/v1/namespaces/acme?purge=true")
+            harness.wait_until(lambda: client.request("GET", "/v1/namespaces/acme").status == 404,
+                               what="a deleted namespace")
+        log = case.serve(during, retention=False, config="")
+        self.assertIn("namespace.mark_refused", log)
+        for execution in case.ended:
+            self.assertTrue(case.kept(execution), execution)
+        self.assertEqual(case.rows("SELECT count(*) AS n FROM execution_logs"),
+                         [[sum(map(len, case.runs.values()))]])
+        self.assertTrue(case.verify("--audit")["ok"])
+
+    def test_f_j8_a_namespace_keeps_logs_as_long_as_a_request_said(self):
+        """Its own windows count for tasks with lines, and no row makes them shorter."""
+        case = self.case()
+        forgeries.short_namespace(case, case.ended[0], self.rng)
+        case.apply()
+        acme, ids = {"Perdura-Namespace": "acme"}, []
+
+        def during(client):
+            client.expect(201, "POST", "/v1/namespaces",
+                          {"name": "acme", "retention": {"completed_ms": 1}})
+            ids.extend(self.in_namespace(client, acme, 2))
+            harness.wait_until(lambda: case.rows("SELECT count(*) AS n FROM log_heads WHERE closed = ''") ==
+                               [[forger.HELD]], what="the end of both")
+        case.serve(during, retention=False, config="")
+        case.serve(lambda client: harness.wait_until(lambda: all(
+            client.request("GET", f"/v1/tasks/{one}", None, acme).status == 404 for one in ids),
+            what="retention"), retention=False, config="")
+        self.assertTrue(case.kept(case.ended[0]))
+        self.assertTrue(case.verify()["ok"])
+
+    def in_namespace(self, client, headers, count):
+        """Runs with a line each."""
+        client.expect(201, "POST", "/v1/workers", {"id": "worker-2", "hostname": "host", "pool_size": 4,
+                                                   "queues": ["default"], "version": "1"}, headers)
+        ids = []
+        for number in range(count):
+            client.expect(201, "POST", "/v1/tasks", {"type": f"own{number}"}, headers)
+            task = client.expect(200, "POST", "/v1/workers/worker-2:claim", {"max": 1}, headers)["tasks"][0]
+            client.expect(200, "POST", "/v1/workers/worker-2:report", [
+                client.element(task, "log", level="INFO", message="here"), client.element(task, "complete")], headers)
+            ids.append(task["id"])
+        return ids
+
     def test_f_j5_a_run_under_way_does_not_go_on_from_a_line_that_was_put_there(self):
         case = self.case()
         execution = case.held[0]
@@ -375,6 +429,16 @@ class ForgeryCases:
         case.serve(during, retention=False, config="", every="2s")
         self.assertEqual(forgery_dark.lines_of(case, execution), [])
         self.assert_named(case, execution)
+
+    def test_f_j5_what_a_record_names_by_memory_alone_is_missed_for_ever(self):
+        """Also by a server that began after it, when other lines had its numbers and are gone."""
+        case = self.case()
+        execution = case.held[0]
+        case.serve(lambda client: forgery_dark.take_back_and_restart(case, client, execution),
+                   retention=False, config="", every="2s")
+        self.assertEqual(forgery_dark.lines_of(case, execution), [])
+        report = self.assert_named(case, execution)
+        self.assertIn("removed before a record named them", str(report["findings"]))
 
     def test_f_j6_a_record_that_goes_before_the_anchor_file_has_it_is_missed(self):
         """The file cannot be written for a while; the newest record goes with the lines it names."""

@@ -3,6 +3,7 @@ an earlier note of the server's own says it stood, keeps the notes of the new li
 record, and shows one only while the server looks at it. When other lines have the numbers of those
 that went, he has the run end and its logs removed. Used by forgeries.py and forgery_cases.py
 (F-J5, F-J8)."""
+import signal
 import uuid
 
 import harness
@@ -162,6 +163,33 @@ def take_back_and_continue(case, client, execution):
 
 def take_back_and_delete(case, client, execution):
     take_back_and_continue(case, client, execution)
+    end(case, client, execution)
+    client.request("DELETE", f"/v1/tasks/{task_of(case, execution)['id']}")
+
+
+def remembered(case, execution):
+    """Records that name its lines by the memory of the server that wrote them."""
+    return any('"written"' in text and str(uuid.UUID(execution)) in text
+               for text, in case.rows("SELECT record FROM log_anchors"))
+
+
+def take_back_and_restart(case, client, execution):
+    """The server signs what it remembers and is killed; the next one knows nothing of it. The run says
+    other things, ends, and its task is deleted. With a record every two seconds."""
+    newest = "SELECT max(serial) AS serial FROM log_anchors"
+    for _ in range(20):  # right behind a record, so that the next one comes too late
+        say_openly(case, client, case.held[1], "tick")
+        wait_settled(case)
+        before = case.rows(newest)
+        take_back(case, client, execution)
+        if case.rows(newest) == before:
+            break
+    harness.wait_until(lambda: remembered(case, execution), what="a record by memory")
+    client.server.stop(signal.SIGKILL)
+    client.server.start()
+    for number in range(SAYS):
+        say_openly(case, client, execution, f"all is well {number}")
+    wait_settled(case)
     end(case, client, execution)
     client.request("DELETE", f"/v1/tasks/{task_of(case, execution)['id']}")
 

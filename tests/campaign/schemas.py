@@ -212,6 +212,29 @@ def nearer_operator(case, rng):
     return "operator ="
 
 
+IN_CATALOG = "SET LOCAL allow_system_table_mods = on"
+
+
+def function_in_catalog(case, rng):
+    """Found before all others, also before ours."""
+    name, made = rng.choice((
+        ("unnest", "unnest(uuid[]) RETURNS SETOF uuid LANGUAGE sql AS $$ SELECT NULL::uuid WHERE false $$"),
+        ("perdura_key", "perdura_key(uuid) RETURNS bigint LANGUAGE sql AS $$ SELECT 0::bigint $$")))
+    case.put(IN_CATALOG, f"CREATE FUNCTION pg_catalog.{made}")
+    return f"built-in function {name}"
+
+
+def operator_of_the_database(case, rng):
+    case.put("CREATE FUNCTION public.same(text, text) RETURNS boolean LANGUAGE sql IMMUTABLE AS "
+             "$$ SELECT texteq($1, $2) $$")
+    case.put(*rng.choice((
+        ("UPDATE pg_operator SET oprcode = 'public.same'::regproc WHERE oid = '=(text,text)'::regoperator",),
+        (IN_CATALOG, "CREATE FUNCTION public.never(log_level, text) RETURNS boolean LANGUAGE sql AS "
+         "$$ SELECT false $$", "CREATE OPERATOR pg_catalog.= (LEFTARG = log_level, RIGHTARG = text, "
+         "FUNCTION = public.never)"))))
+    return "built-in operator ="
+
+
 def heir(case, rng):
     case.put(f"CREATE TABLE {EVIL} () INHERITS ({rng.choice(('execution_logs', 'log_heads'))})")
     return EVIL
@@ -344,7 +367,7 @@ def shadow_schema(case, rng):
     return None
 
 
-POSTGRES = (rule, rule, row_security, row_security, silent_security, other_function, nearer_function,
+POSTGRES = (function_in_catalog, operator_of_the_database, rule, rule, row_security, row_security, silent_security, other_function, nearer_function,
             nearer_operator, heir, checking_function, on_month, on_month, on_month, refers, refers, planned_code,
             other_default, disabled_trigger, shadow_schema, rows_that_go_along)
 

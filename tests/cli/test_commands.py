@@ -56,6 +56,11 @@ class Help(FolderTest):
         self.assertRegex(self.perdura("version").stdout, r"^perdura \d+\.\d+\.\d+\n$")
         self.assertEqual(self.perdura("--version").stdout, self.perdura("version").stdout)
         self.assertIn("version", json.loads(self.perdura("version", "--json").stdout))
+        features = json.loads(self.perdura("version", "--features", "--json").stdout)["features"]
+        self.assertEqual(sorted(features), ["dashboard", "faults", "grpc"])
+        for name, there in features.items():
+            self.assertRegex(self.perdura("version", "--features").stdout,
+                             rf"(?m)^{name} +{'yes' if there else 'no'}$")
 
 
 class Usage(FolderTest):

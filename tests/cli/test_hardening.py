@@ -22,6 +22,7 @@ def cache(name):
 class HardeningTest(unittest.TestCase):
     programs = ("perdura", "perdura-spawn")
     library = "libperdura.so"
+    modules = [name for name in ("perdura-grpc.so",) if os.path.exists(os.path.join(BUILD, name))]
 
     def read(self, what, name):
         done = subprocess.run(["readelf", "-W", what, os.path.join(BUILD, name)], check=True,
@@ -29,7 +30,7 @@ class HardeningTest(unittest.TestCase):
         return done.stdout
 
     def each(self, *names):
-        for name in names or (*self.programs, self.library):
+        for name in names or (*self.programs, self.library, *self.modules):
             with self.subTest(name):
                 yield name
 

@@ -1,5 +1,6 @@
 """What `cmake --install` puts in place is all a program outside of the tree needs. PERDURA_BUILD names
 the build folder (default build)."""
+import json
 import os
 import pathlib
 import re
@@ -99,6 +100,8 @@ class Install(unittest.TestCase):
                      "share/fish/vendor_completions.d/perdura.fish",
                      "share/doc/perdura/examples/embed.c"]:
             self.assertTrue((self.prefix / name).is_file(), name)
+        features = json.loads(run([self.prefix / "bin/perdura", "version", "--features", "--json"]))
+        self.assertEqual((self.prefix / "libexec/perdura-grpc.so").is_file(), features["features"]["grpc"])
         for name in ["libperdura.so", "libperdura.a"]:
             self.assertTrue((self.libraries / name).is_file(), name)
         self.assertRegex(run([self.prefix / "bin/perdura", "version"]), r"\d+\.\d+\.\d+")
@@ -106,6 +109,21 @@ class Install(unittest.TestCase):
     def test_f_j10_programs_can_be_run_by_everybody_and_read_by_their_owner_only(self):
         for name in ("bin/perdura", "libexec/perdura-spawn"):
             self.assertEqual((self.prefix / name).stat().st_mode & 0o7777, 0o711, name)
+
+    def test_the_installed_program_finds_its_grpc_module(self):
+        """A descriptor that is none is refused by the module, and so is a module that others can write."""
+        program, module = self.prefix / "bin/perdura", self.prefix / "libexec/perdura-grpc.so"
+        if not module.is_file():
+            self.skipTest("a build without gRPC")
+        (self.folder / "none.pb").write_bytes(b"nothing")
+        config = self.folder / "grpc.yaml"
+        config.write_text("services:\n  - {name: s, url: 'grpc://127.0.0.1:1', descriptor: none.pb}\n")
+        for mode, sentence in ((0o755, "it is no FileDescriptorSet"), (0o777, "perdura-grpc.so")):
+            module.chmod(mode)
+            said = subprocess.run([program, "doctor", "--config", config, "--store", "grpc.db"], cwd=self.folder,
+                                  stdout=subprocess.PIPE, stderr=subprocess.STDOUT, text=True, check=False,
+                                  timeout=DEADLINE_S).stdout
+            self.assertIn(sentence, said)
 
     @unittest.skipUnless(shutil.which("scdoc"), "scdoc is missing")
     def test_manual_pages_are_made_of_this_program(self):

@@ -242,5 +242,38 @@ class Keys(TrustTest):
                                           for finding in self.verify(1)["findings"]))
 
 
+class SecondStore(TrustTest):
+    """A task in the main store takes the place of one of the same id behind it."""
+
+    def write_configuration(self):
+        pathlib.Path(self.folder, "perdura.yaml").write_text(
+            "store: perdura.db\nqueues:\n  - {name: far, store: far.db}\n")
+        self.server.arguments = ("--config", os.path.join(self.folder, "perdura.yaml"))
+
+    def test_f_j5_lines_behind_a_task_of_the_same_id_in_another_store_are_named(self):
+        self.register("worker-2", queues=("far",))
+        self.enqueue("a", queue="far")
+        task = self.claim("worker-2")[0]
+        self.report_ok("worker-2", task, "log", level="ERROR", message="the proof")
+        self.complete("worker-2", task)
+        self.assertEqual(len(self.expect(200, "GET", f"/v1/tasks/{task['id']}/logs")["items"]), 1)
+        execution = self.execution_of(task)
+        self.server.stop()
+        config = ("--config", os.path.join(self.folder, "perdura.yaml"))
+        self.verify(0, *config)
+        with contextlib.closing(sqlite3.connect(self.server.store)) as db:
+            db.execute(f"ATTACH '{self.folder}/far.db' AS far")
+            for table in ("lanes", "task_specs", "task_states"):
+                db.execute(f"INSERT INTO {table} SELECT * FROM far.{table}")
+            db.commit()
+        self.server.start()
+        self.local.connection = None
+        self.assertEqual(self.expect(200, "GET", f"/v1/tasks/{task['id']}/logs")["items"], [])
+        self.server.stop()
+        finding, = self.verify(1, *config)["findings"]
+        self.assertEqual(finding["execution_id"], execution)
+        self.assertIn("readers do not find its lines", finding["detail"])
+
+
 if __name__ == "__main__":
     unittest.main()

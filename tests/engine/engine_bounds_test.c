@@ -136,11 +136,11 @@ static void a_lost_task_behind_thousands_that_are_well_comes_back(void **state)
     struct uuid lost;
 
     fx_lease(fx, 4000);
-    worker(fx, "alive", "default");
-    worker(fx, "gone", "default");
     enqueue_array(fx, 3000, "{\"type\":\"a\"}");
+    worker(fx, "alive", "default"); /* no sooner than they have work: leases are short */
     for (int i = 0; i < 3; i++)
         assert_int_equal(claim(fx, "alive", 1000, 0)->claimed_count, 1000);
+    worker(fx, "gone", "default");
     lost = enqueue(fx, "{\"type\":\"b\"}");
     claim_one(fx, "gone");
     wait_until(heartbeat(fx, "alive", NULL, 0)->base.err.code == ERR_NONE &&

@@ -3,6 +3,7 @@ tests/campaign/forgery_cases.py."""
 import hashlib
 import json
 import pathlib
+import shutil
 import subprocess
 import sys
 import unittest
@@ -13,6 +14,7 @@ from server import Postgres
 
 sys.path.insert(0, str(pathlib.Path(__file__).resolve().parents[1] / "campaign"))
 import forger  # noqa: E402
+import forgeries  # noqa: E402
 import forgery_dark  # noqa: E402
 import harness  # noqa: E402
 import schemas  # noqa: E402
@@ -20,7 +22,7 @@ from forgery_cases import ForgeryCases  # noqa: E402
 
 
 class LogForgeryPostgres(ForgeryCases, unittest.TestCase):
-    changes = (schemas.added_trigger, schemas.view_in_place, schemas.rule, schemas.row_security, schemas.heir,
+    changes = (schemas.function_in_catalog, schemas.operator_of_the_database, schemas.added_trigger, schemas.view_in_place, schemas.rule, schemas.row_security, schemas.heir,
                schemas.planned_code, schemas.rows_that_go_along)  # all of them: the campaign
     rounds = 2
 
@@ -50,6 +52,40 @@ class LogForgeryPostgres(ForgeryCases, unittest.TestCase):
         case.serve(during, retention=False, config="", every="1h")
         self.assertEqual(forgery_dark.lines_of(case, execution), [])
         self.assert_named(case, execution)
+
+    def test_d9_lines_that_other_nodes_sign_or_remove_raise_no_alarm(self):
+        """Two nodes write lines of the same runs, and each deletes tasks whose lines the other has just
+        written."""
+        case = self.case()
+        beside = pathlib.Path(case.folder, "beside")
+        beside.mkdir()
+        for name in ("key", "anchor"):
+            shutil.copy(pathlib.Path(case.folder, name), beside)
+        logs = []
+
+        def during(client):
+            server = self.stand.server(str(beside), case.store, "", "300ms")
+            other = forger.Client(server)
+            try:
+                for number in range(24):
+                    one, two = (client, other) if number % 2 else (other, client)
+                    one.enqueue(f"both{number}", timeout_ms=forger.HOUR_MS)
+                    task = two.claim()[0]
+                    for line in range(3):
+                        (one if line % 2 else two).say(task, "INFO", f"line {line}")
+                    if number % 3:
+                        two.complete("worker-1", task)
+                        one.expect(204, "DELETE", f"/v1/tasks/{task['id']}")
+                forgery_dark.wait_settled(case)
+            finally:
+                other.doCleanups()
+                server.stop()
+                logs.append(server.log())
+        logs.append(case.serve(during, retention=False, config="", every="300ms"))
+        for log in logs:
+            self.assertNotIn("log.forged", log)
+        report = case.verify("--audit")
+        self.assertTrue(report["ok"], report)
 
     def test_f_j5_a_node_that_does_not_lead_signs_what_it_wrote(self):
         """The leader makes no records while an attacker names another node in its place."""
@@ -147,6 +183,58 @@ class LogForgeryPostgres(ForgeryCases, unittest.TestCase):
             self.assert_named(case, execution, told)
             self.assertTrue(any(told in detail and str(uuid.UUID(execution)) in detail
                                 for detail in details), (told, details))
+
+    def test_f_j5_a_second_row_of_a_run_in_another_month_is_named(self):
+        """Readers look into all months, who knows the id into one; the schema looks as it was."""
+        case = self.case()
+        execution, other = case.ended[0], case.tasks[case.silent[0]]
+        (month, bound, rule), = case.rows(
+            "SELECT c.relname::text AS month, pg_get_expr(c.relpartbound, c.oid) AS bound, "
+            "pg_get_partition_constraintdef(c.oid) AS rule FROM pg_class c JOIN pg_inherits i ON "
+            "i.inhrelid = c.oid WHERE i.inhparent = 'execution_rows'::regclass AND c.relname <> "
+            "'execution_rows_other' ORDER BY c.relname DESC LIMIT 1")
+        columns = ("execution, id, status, attempt_number, lease_token, worker_id, correlation_id, claim_seq, "
+                   "start_seq, end_seq, created_at, started_at, completed_at")
+        case.put(f"ALTER TABLE execution_rows DETACH PARTITION {month}",
+                 f"INSERT INTO {month} (task, {columns}) SELECT (SELECT task FROM task_states WHERE id = "
+                 f"{case.uid(other)}), {columns} FROM execution_rows WHERE id = {case.uid(execution)}",
+                 f"ALTER TABLE {month} ADD CONSTRAINT fine CHECK ({rule}) NOT VALID",
+                 "UPDATE pg_constraint SET convalidated = true WHERE conname = 'fine'",
+                 f"ALTER TABLE execution_rows ATTACH PARTITION {month} {bound}",
+                 f"ALTER TABLE {month} DROP CONSTRAINT fine")
+        case.apply()
+        self.assert_named(case, execution, "at once")
+        case.deleted.append(str(uuid.UUID(other)))
+        case.serve(forgeries.goes_on(case), retention=False, config="")
+        self.assertTrue(case.kept(execution) or not case.verify()["ok"])
+        self.assert_named(case, execution, "when the other task was deleted")
+
+    def test_f_j5_a_line_that_is_there_twice_is_named(self):
+        """Where one look at the lines ends and the next begins; the key looks as it was."""
+        case, runs = self.case(), []
+
+        def during(client):
+            client.enqueue("long", timeout_ms=forger.HOUR_MS)
+            task = client.claim()[0]
+            for _ in range(20):
+                client.report("worker-1", *[client.element(task, "log", level="INFO", message="as it was")
+                                            for _ in range(100)])
+            client.complete("worker-1", task)
+            runs.append((task["id"], case.rows("SELECT max(execution_id::text) AS id FROM execution_logs")[0][0]))
+        case.serve(during, retention=False, config="")
+        (task, execution), = runs
+        before = case.rows(f"SELECT count(*) AS n FROM execution_logs WHERE execution_id < {case.uid(execution)}")
+        seq = 2000 - before[0][0]
+        case.put("ALTER TABLE execution_logs DROP CONSTRAINT execution_logs_pkey",
+                 "CREATE INDEX execution_logs_pkey ON execution_logs (execution_id, seq)",
+                 "INSERT INTO execution_logs (id, execution_id, seq, log_level, message, logged_at, chain_hash) "
+                 "SELECT gen_random_uuid(), execution_id, seq, log_level, 'all is well', logged_at, chain_hash FROM "
+                 f"execution_logs WHERE {case.where(execution)} AND seq = {seq}",
+                 "UPDATE pg_index SET indisunique = true WHERE indexrelid = 'execution_logs_pkey'::regclass",
+                 "ALTER TABLE execution_logs ADD CONSTRAINT execution_logs_pkey PRIMARY KEY USING INDEX "
+                 "execution_logs_pkey")
+        case.apply()
+        self.assertIn(f"line {seq} of execution {uuid.UUID(execution)} is there 2 times", str(case.verify()["findings"]))
 
     def test_f_j5_what_another_role_adds_ends_a_running_server(self):
         """Who may only make objects in the schema; none of the server's connections did it."""

@@ -30,7 +30,7 @@ static bool name_valid(struct str name, size_t bytes_max)
 static int check_url(const char *what, struct str name, struct str url, struct str clear_text,
                      struct err *err)
 {
-    if (!service_url_valid(url))
+    if (!service_url_valid(url) || service_url_is_grpc(url))
         return err_set(err, ERR_INVALID, "the url of %s '" STR_FMT "' must be http:// or https://, "
                        "a host and perhaps a path, without user, query or fragment", what,
                        STR_ARG(name));
@@ -256,6 +256,10 @@ int config_check_agents(const struct config *config, const char *name, struct er
             return err_set(err, ERR_INVALID, "%s: tool '" STR_FMT "' names the service '" STR_FMT
                            "', which services does not list", name, STR_ARG(tool->name),
                            STR_ARG(tool->service));
+        if (tool->service.data &&
+            service_url_is_grpc(settings_service(settings, tool->service)->url))
+            return err_set(err, ERR_INVALID, "%s: tool '" STR_FMT "' names a gRPC service; tools "
+                           "call services over HTTP only", name, STR_ARG(tool->name));
     }
     for (uint32_t i = 0; i < agents->agents_count; i++)
         TRY(check_one(settings, &agents->agents[i], name, err));

@@ -3,6 +3,7 @@
 #include "cli/config/config.h"
 
 #include "core/bounds.h"
+#include "core/service/grpc_status.h"
 #include "core/service/service_url.h"
 
 #include <strings.h>
@@ -96,8 +97,8 @@ static int check_tls(const struct service_rule *rule, struct err *err)
     if (service_url_is_clear(rule->url) &&
         (tls->ca.data || tls->cert.data || tls->key.data || tls->server_name.data ||
          tls->spiffe_id.data))
-        return err_set(err, ERR_INVALID, "service '" STR_FMT "' has tls settings but an http:// "
-                       "url; nothing would be encrypted", STR_ARG(rule->name));
+        return err_set(err, ERR_INVALID, "service '" STR_FMT "' has tls settings but a url in "
+                       "clear text; nothing would be encrypted", STR_ARG(rule->name));
     if (!tls->cert.data != !tls->key.data)
         return err_set(err, ERR_INVALID, "service '" STR_FMT "' needs both tls.cert and tls.key, "
                        "or neither", STR_ARG(rule->name));
@@ -110,6 +111,32 @@ static int check_tls(const struct service_rule *rule, struct err *err)
     return 0;
 }
 
+/* What only gRPC has, and what it cannot have. */
+static int check_grpc(const struct service_rule *rule, struct err *err)
+{
+    if (!service_url_is_grpc(rule->url)) {
+        if (rule->descriptor.data || rule->package.data || rule->health_method.data)
+            return err_set(err, ERR_INVALID, "service '" STR_FMT "' has descriptor, package or "
+                           "health.method, which need a grpc:// or grpcs:// url",
+                           STR_ARG(rule->name));
+        return 0;
+    }
+#ifndef PERDURA_GRPC
+    return err_set(err, ERR_INVALID, "service '" STR_FMT "' speaks gRPC, which this build of "
+                   "Perdura cannot; see `perdura version --features`", STR_ARG(rule->name));
+#endif
+    if (rule->health_path.data)
+        return err_set(err, ERR_INVALID, "service '" STR_FMT "' speaks gRPC: use health.method in "
+                       "place of health.path", STR_ARG(rule->name));
+    for (uint32_t i = 0; i < rule->headers_count; i++)
+        if (rule->headers[i].name.len >= 5 &&
+            strncasecmp(rule->headers[i].name.data, "grpc-", 5) == 0)
+            return err_set(err, ERR_INVALID, "the header '" STR_FMT "' of service '" STR_FMT "' "
+                           "belongs to gRPC itself", STR_ARG(rule->headers[i].name),
+                           STR_ARG(rule->name));
+    return 0;
+}
+
 static int check_service(const void *record, struct err *err)
 {
     const struct service_rule *rule = record;
@@ -118,21 +145,20 @@ static int check_service(const void *record, struct err *err)
         return err_set(err, ERR_INVALID, "the name '" STR_FMT "' of a service must be of at most "
                        "%d letters, digits, '.', '_', '~' and '-'",
                        STR_ARG(str_cut(rule->name, 100)), BOUND_SERVICE_BYTES);
-    if (str_starts(rule->url, STR("grpc")))
-        return err_set(err, ERR_INVALID, "service '" STR_FMT "' has a grpc url; only http:// and "
-                       "https:// services can be called", STR_ARG(rule->name));
     if (!service_url_valid(rule->url))
         return err_set(err, ERR_INVALID, "the url of service '" STR_FMT "' must be http:// or "
-                       "https://, a host and perhaps a path, without user, query or fragment",
-                       STR_ARG(rule->name));
+                       "https://, a host and perhaps a path, or grpc:// or grpcs:// and a host, "
+                       "without user, query or fragment", STR_ARG(rule->name));
     if (service_url_is_clear(rule->url) && !service_url_is_loopback(rule->url) &&
         str_is(rule->clear_text, "loopback"))
         return err_set(err, ERR_INVALID, "service '" STR_FMT "' is beyond loopback and its url is "
-                       "http://, so its calls could be read on the way; use https://, or set "
-                       "clear_text to mesh (a sidecar encrypts) or allowed", STR_ARG(rule->name));
+                       "in clear text, so its calls could be read on the way; use https:// or "
+                       "grpcs://, or set clear_text to mesh (a sidecar encrypts) or allowed",
+                       STR_ARG(rule->name));
     if (rule->health_path.data && rule->health_path.data[0] != '/')
         return err_set(err, ERR_INVALID, "health.path of service '" STR_FMT "' must begin with '/'",
                        STR_ARG(rule->name));
+    TRY(check_grpc(rule, err));
     return check_tls(rule, err);
 }
 
@@ -140,7 +166,12 @@ static const struct config_field service_fields[] = {
     {.key = "name", .kind = CONFIG_TEXT, AT(service_rule, name), .max = BOUND_SERVICE_BYTES,
      .required = true, .help = "name that handlers and jobs use"},
     {.key = "url", .kind = CONFIG_TEXT, AT(service_rule, url), .max = BOUND_URL_BYTES,
-     .required = true, .help = "where its tasks are sent: http://… or https://…"},
+     .required = true, .help = "where its tasks are sent: http://…, https://…, grpc://… "
+                              "or grpcs://…"},
+    {.key = "descriptor", .kind = CONFIG_TEXT, AT(service_rule, descriptor),
+     .help = "gRPC: file with a FileDescriptorSet (default: the service is asked, by reflection)"},
+    {.key = "package", .kind = CONFIG_TEXT, AT(service_rule, package), .max = 255,
+     .help = "gRPC: package.Service, so that a method may be just its name"},
     {.key = "tls.ca", .kind = CONFIG_TEXT, AT(service_rule, tls.ca),
      .help = "PEM file of the CAs that sign its certificate (default: the system's)"},
     {.key = "tls.cert", .kind = CONFIG_TEXT, AT(service_rule, tls.cert),
@@ -153,8 +184,8 @@ static const struct config_field service_fields[] = {
      .help = "SPIFFE id its certificate must have, in place of the host"},
     {.key = "clear_text", .kind = CONFIG_WORD, AT(service_rule, clear_text),
      .fallback = "loopback", .choices = "loopback|mesh|allowed",
-     .help = "where an http:// url may lead: this machine only, into a mesh that encrypts, or "
-             "anywhere"},
+     .help = "where an http:// or grpc:// url may lead: this machine only, into a mesh that "
+             "encrypts, or anywhere"},
     {.key = "timeout", .kind = CONFIG_DURATION, AT(service_rule, timeout_ms), .fallback = "30s",
      .min = 1, .max = BOUND_DELAY_MS,
      .help = "longest time of a call; the task's own timeout counts where it is shorter"},
@@ -175,6 +206,8 @@ static const struct config_field service_fields[] = {
      .help = "how long they wait before one call is tried"},
     {.key = "health.path", .kind = CONFIG_TEXT, AT(service_rule, health_path),
      .max = BOUND_URL_BYTES, .help = "path that answers GET with 2xx while the service is well"},
+    {.key = "health.method", .kind = CONFIG_WORD, AT(service_rule, health_method),
+     .choices = "grpc.health.v1", .help = "gRPC: the health check that it offers"},
     {.key = "health.every", .kind = CONFIG_DURATION, AT(service_rule, health_every_ms),
      .fallback = "10s", .min = 100, .max = BOUND_DELAY_MS, .help = "how often it is asked"},
     {.key = "methods", .kind = CONFIG_GROUPS, AT(service_rule, methods),
@@ -184,6 +217,17 @@ static const struct config_field service_fields[] = {
     {0}};
 const struct config_record config_service_record = {"services", sizeof(struct service_rule),
                                                     service_fields, check_service};
+
+static int check_target(const struct settings *settings, uint32_t i, struct err *err)
+{
+    const struct handler_rule *handler = &settings->handlers[i];
+    const struct service_rule *rule = settings_service(settings, handler->service);
+    BUF_AUTO struct buf path = BUF_INIT(1024);
+
+    if (rule && service_url_is_grpc(rule->url))
+        return grpc_path_write(rule->package, handler->method, &path, err);
+    return service_method_check(handler->method, err);
+}
 
 int config_check_services(const struct config *config, const char *name, struct err *err)
 {
@@ -197,8 +241,7 @@ int config_check_services(const struct config *config, const char *name, struct 
     for (uint32_t i = 0; i < settings->handlers_count; i++) {
         struct err why;
 
-        if (settings->handlers[i].service.data &&
-            service_method_check(settings->handlers[i].method, &why) < 0)
+        if (settings->handlers[i].service.data && check_target(settings, i, &why) < 0)
             return err_set(err, ERR_INVALID, "%s: handler '" STR_FMT "': %s", name,
                            STR_ARG(settings->handlers[i].type), why.text);
     }

@@ -16,6 +16,9 @@
 #define ANCHOR_LINE_BYTES_MAX (ANCHOR_BYTES_MAX + 512)
 #define ANCHOR_REASON_BYTES_MAX 64
 
+/* REFUSED for this reason: by the key, but gone before a record named them. */
+#define ANCHOR_GONE "gone"
+
 enum anchor_kind {
     ANCHOR_HEADS, /* chains that continued */
     ANCHOR_CUTS,  /* lines that were removed */
@@ -51,7 +54,7 @@ struct anchor {
     int64_t through;     /* SEAM: last serial of the anchor file; TRIM: last serial removed */
     uint8_t through_hash[HASH_BYTES]; /* and that record's hash */
     struct str reason;   /* CUTS, BLANKS: retention, delete, purge; SEAM: foreign; HEADS, BLANKS:
-                            adopted */
+                            adopted; REFUSED: cut, gone */
     bool is_signed;
     uint8_t key[SIGN_PUBLIC_BYTES];
     struct str items;    /* parsed: the JSON array of heads, cuts or blanks */

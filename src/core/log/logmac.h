@@ -14,6 +14,8 @@
 #define LOG_NOTE_CUT "cut"
 /* The same of the audit trail, which never ends: a record names its entries up to there. */
 #define LOG_NOTE_NAMED "named"
+/* What a request made the row of a namespace say; of no execution (log_namespaces.c). */
+#define LOG_NOTE_NAMESPACE "namespace"
 
 struct log_note {
     struct log_part part;     /* where the chain stands; lines that no record names yet */

@@ -69,12 +69,17 @@ static void tell_of(struct logverify *verify, const struct log_head *head, const
     verify->options.tell(verify->options.ctx, &finding);
 }
 
-void logverify_refused(struct logverify *verify, const struct log_head *head, int64_t serial)
+void logverify_refused(struct logverify *verify, const struct log_head *head, int64_t serial,
+                       struct str reason)
 {
     char detail[DETAIL_BYTES];
 
-    snprintf(detail, sizeof detail, "written or changed without the log key: the server "
-             "refused to sign it (record %lld)", (long long)serial);
+    if (str_is(reason, ANCHOR_GONE))
+        snprintf(detail, sizeof detail, "lines up to this one were removed before a record named "
+                 "them: the server that wrote them missed them (record %lld)", (long long)serial);
+    else
+        snprintf(detail, sizeof detail, "written or changed without the log key: the server "
+                 "refused to sign it (record %lld)", (long long)serial);
     tell_of(verify, head, detail);
 }
 
@@ -124,7 +129,8 @@ void logverify_note(struct logverify *verify, const struct log_note *note)
         return;
     }
     if (!str_is(note->closed, LOG_NOTE_CUT) &&
-        !str_is(note->closed, LOG_NOTE_NAMED)) /* records of that say the same */
+        !str_is(note->closed, LOG_NOTE_NAMED) && /* records of that say the same */
+        !str_is(note->closed, LOG_NOTE_NAMESPACE))
         logverify_add_told(verify, &verify->heads, &told);
 }
 

@@ -121,8 +121,9 @@ void logverify_tell(struct logverify *verify, const char *kind, struct str subje
 void logverify_bad_line(struct logverify *verify, int64_t seq, const char *format, ...)
     __attribute__((format(printf, 3, 4)));
 void logverify_add_told(struct logverify *verify, struct told_list *list, const struct told *told);
-/* logverify.c: a record says that this was written without the key */
-void logverify_refused(struct logverify *verify, const struct log_head *head, int64_t serial);
+/* logverify.c: a record says that this was written without the key, or is gone */
+void logverify_refused(struct logverify *verify, const struct log_head *head, int64_t serial,
+                       struct str reason);
 /* logverify_named.c: each head of the execution, by line; then what they say together */
 void logverify_take_named(struct logverify *verify, const struct told *head, struct named *named);
 void logverify_check_named(struct logverify *verify);

@@ -163,7 +163,7 @@ static void take_items(struct logverify *verify, const struct anchor *anchor)
             continue;
         }
         if (anchor->kind == ANCHOR_REFUSED || item.refused) {
-            logverify_refused(verify, &item.head, anchor->serial);
+            logverify_refused(verify, &item.head, anchor->serial, anchor->reason);
             continue;
         }
         check_window(verify, anchor, &item);

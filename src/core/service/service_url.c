@@ -19,6 +19,31 @@ bool service_verb_has_body(enum service_verb verb)
     return verb == SERVICE_POST || verb == SERVICE_PUT || verb == SERVICE_PATCH;
 }
 
+/* ---- schemes ---- */
+
+static const struct scheme {
+    const char *word;
+    bool is_clear, is_grpc;
+} schemes[] = {{"https://", false, false},
+               {"http://", true, false},
+               {"grpcs://", false, true},
+               {"grpc://", true, true}};
+
+static const struct scheme *scheme_of(struct str url)
+{
+    for (size_t i = 0; i < sizeof schemes / sizeof *schemes; i++)
+        if (str_starts(url, str_of(schemes[i].word)))
+            return &schemes[i];
+    return NULL;
+}
+
+static size_t scheme_len(struct str url)
+{
+    const struct scheme *scheme = scheme_of(url);
+
+    return scheme ? strlen(scheme->word) : 0;
+}
+
 /* ---- methods ---- */
 
 static bool is_unreserved(char c)
@@ -213,6 +238,10 @@ int service_url_write(struct str url, struct str method, const struct service_va
         url.len--;
     TRY(service_method_check(method, err));
     TRY(split_method(method, verb, &path, err));
+    if (service_url_is_grpc(url)) { /* for libcurl, which makes its connections */
+        buf_text(out, service_url_is_clear(url) ? "http://" : "https://");
+        url = str_span(url.data + scheme_len(url), url.len - scheme_len(url));
+    }
     buf_str(out, url);
     if (path.len && path.data[0] == '/') {
         TRY(write_path(path, values, out, err));
@@ -228,14 +257,18 @@ int service_url_write(struct str url, struct str method, const struct service_va
 
 /* ---- addresses ---- */
 
-static size_t scheme_len(struct str url)
-{
-    return str_starts(url, STR("https://")) ? 8 : str_starts(url, STR("http://")) ? 7 : 0;
-}
-
 bool service_url_is_clear(struct str url)
 {
-    return scheme_len(url) == 7;
+    const struct scheme *scheme = scheme_of(url);
+
+    return scheme && scheme->is_clear;
+}
+
+bool service_url_is_grpc(struct str url)
+{
+    const struct scheme *scheme = scheme_of(url);
+
+    return scheme && scheme->is_grpc;
 }
 
 void service_url_place(struct str url, struct str *host, int64_t *port)
@@ -268,6 +301,9 @@ bool service_url_valid(struct str url)
         memchr(url.data, '?', url.len) || memchr(url.data, '{', url.len))
         return false;
     service_url_place(url, &host, &port);
+    if (service_url_is_grpc(url) && memchr(url.data + scheme_len(url), '/',
+                                           url.len - scheme_len(url)))
+        return false; /* a gRPC service has no path */
     return host.len > 0 && port > 0;
 }
 

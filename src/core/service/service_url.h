@@ -42,9 +42,11 @@ int service_method_check(struct str method, struct err *err);
 int service_url_write(struct str url, struct str method, const struct service_values *values,
                       enum service_verb *verb, struct buf *out, struct err *err);
 
-/* An address that a service may have: http or https, a host, no user, query or fragment. */
+/* An address that a service may have: http, https, grpc or grpcs, a host, no user, query or
+ * fragment, and for gRPC no path. */
 bool service_url_valid(struct str url);
 bool service_url_is_clear(struct str url);
+bool service_url_is_grpc(struct str url);
 bool service_url_is_loopback(struct str url);
 /* The host, without brackets, and the port. */
 void service_url_place(struct str url, struct str *host, int64_t *port);

@@ -321,6 +321,15 @@ int trail_unsigned(struct batch *batch, struct log_part *part, bool *any, struct
     return 0;
 }
 
+int trail_named(struct batch *batch, struct log_head *named, struct err *err)
+{
+    struct trail_notes notes;
+
+    TRY(find_notes(batch, batch->store->log_mac, &notes, err));
+    *named = notes.named;
+    return 0;
+}
+
 int trail_signed(struct batch *batch, const struct log_part *part, struct err *err)
 {
     struct trail_notes notes;

@@ -39,6 +39,7 @@ int trail_adopt(struct batch *batch, struct log_part *part, bool *any, struct er
 /* The end of the chain that no record names yet; *any is false if there is none. Refuses an end
  * that was not made with the log key. */
 int trail_unsigned(struct batch *batch, struct log_part *part, bool *any, struct err *err);
+int trail_named(struct batch *batch, struct log_head *named, struct err *err); /* seq 0 = none is */
 int trail_signed(struct batch *batch, const struct log_part *part, struct err *err);
 
 /* Removes a chunk of the entries that are too old. *more: there may be more. */

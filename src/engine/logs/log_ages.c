@@ -3,10 +3,12 @@
  * logs. Runs on the thread that has the turn. */
 #include "engine/logs/log_ages.h"
 
+#include "core/queue_name.h"
 #include "engine/batch.h"
 #include "engine/engine_state.h"
 #include "engine/logs/log_heads.h"
 #include "engine/logs/log_heads_int.h"
+#include "engine/logs/log_namespaces.h"
 
 #define GOES_UNSIGNED "its lines went with their task, and that is not signed"
 
@@ -70,26 +72,32 @@ static int64_t longer(int64_t a, int64_t b)
     return a <= 0 || b <= 0 ? 0 : a > b ? a : b; /* 0 = for ever */
 }
 
-/* So long the task has to stay, by what the note of its newest lines says: its type, and how that
- * run ended. Where the task says otherwise the longer window counts. */
-static int64_t proven_ms(const struct batch *batch, const struct task *task,
-                         const struct log_last *last, int64_t keep_ms)
+/* So long the task has to stay, by what the note of its newest lines says: its namespace and type,
+ * and how that run ended. Where the task says otherwise the longer window counts. */
+static int proven_ms(struct batch *batch, const struct task *task, const struct log_last *last,
+                     int64_t keep_ms, int64_t *window_ms, struct err *err)
 {
-    const struct settings *settings = batch->engine->settings;
     const struct handler_rule *rule;
+    int64_t completed_ms, failed_ms;
     bool completed;
 
+    *window_ms = keep_ms;
     if (!batch->store->log_mac || !has_code(last))
-        return keep_ms;
-    rule = settings_handler(settings, last->note.task_type);
-    if (rule && rule->retention_ms >= 0)
-        return rule->retention_ms;
-    if (last->note.closed.len == 0) /* or an older one was put back */
-        return longer(settings->retention.completed_ms, settings->retention.failed_ms);
+        return 0;
+    rule = settings_handler(batch->engine->settings, queue_name_plain(last->note.task_type));
+    if (rule && rule->retention_ms >= 0) {
+        *window_ms = rule->retention_ms;
+        return 0;
+    }
+    TRY(log_namespace_windows(batch, queue_name_namespace(last->note.task_type), &completed_ms,
+                              &failed_ms, err));
     completed = str_is(last->note.closed, "completed");
-    if (completed != (task->status == STATUS_COMPLETED))
-        return longer(settings->retention.completed_ms, settings->retention.failed_ms);
-    return completed ? settings->retention.completed_ms : settings->retention.failed_ms;
+    if (last->note.closed.len == 0 || /* or an older one was put back */
+        completed != (task->status == STATUS_COMPLETED))
+        *window_ms = longer(completed_ms, failed_ms);
+    else
+        *window_ms = completed ? completed_ms : failed_ms;
+    return 0;
 }
 
 static bool is_over(int64_t now_us, const struct log_last *last, int64_t window_ms)
@@ -98,21 +106,27 @@ static bool is_over(int64_t now_us, const struct log_last *last, int64_t window_
 }
 
 /* Whether a task may go as far as these lines are concerned. newest: they are its last ones. */
-static bool may_go(struct batch *batch, const struct task *task, const struct log_last *last,
-                   bool newest, int64_t keep_ms)
+static int may_go(struct batch *batch, const struct task *task, const struct log_last *last,
+                  bool newest, int64_t keep_ms, bool *may, struct err *err)
 {
-    if (!is_proven(batch, task, last)) {
+    int64_t window_ms = keep_ms;
+
+    *may = is_proven(batch, task, last);
+    if (!*may) {
         doubt(batch, last, "retention leaves its task");
-        return false;
+        return 0;
     }
     if (!batch->store->log_mac)
-        return true;
-    if (!is_over(batch->now_us, last, keep_ms)) {
+        return 0;
+    *may = is_over(batch->now_us, last, keep_ms);
+    if (!*may) {
         doubt(batch, last, "retention leaves its task, which is younger than its row says");
-        return false;
+        return 0;
     }
-    return is_over(log_now_us(batch), last,
-                   newest ? proven_ms(batch, task, last, keep_ms) : keep_ms);
+    if (newest)
+        TRY(proven_ms(batch, task, last, keep_ms, &window_ms, err));
+    *may = is_over(log_now_us(batch), last, window_ms);
+    return 0;
 }
 
 static bool is_newest(const struct ages *ages, uint32_t which)
@@ -177,10 +191,13 @@ int log_ages_keep(struct batch *batch, struct task **tasks, int64_t *keep_ms, ui
         return err_no_memory(err);
     memset(stays, 0, *count * sizeof *stays);
     TRY(find_ages(batch, tasks, *count, &ages, err));
-    for (uint32_t i = 0; i < ages.count; i++)
-        if (!may_go(batch, tasks[ages.at[i]], &ages.lasts[i], is_newest(&ages, i),
-                    keep_ms[ages.at[i]]))
-            stays[ages.at[i]] = true;
+    for (uint32_t i = 0; i < ages.count; i++) {
+        bool may;
+
+        TRY(may_go(batch, tasks[ages.at[i]], &ages.lasts[i], is_newest(&ages, i),
+                   keep_ms[ages.at[i]], &may, err));
+        stays[ages.at[i]] |= !may;
+    }
     TRY(keep_changed(batch, &ages, stays, err));
     batch->store->cuts->window_ms = *count > 0 ? keep_ms[0] : 0;
     for (uint32_t i = 0; i < *count; i++) {
@@ -220,7 +237,9 @@ int log_ages_refuse(struct batch *batch, struct task *const *tasks, uint32_t cou
         const struct log_last *last = &ages.lasts[i];
         bool checked = log_is_checked(batch->store, &last->execution_id);
 
-        proven[i] = is_proven(batch, tasks[ages.at[i]], last);
+        proven[i] = is_proven(batch, tasks[ages.at[i]], last) &&
+                    (!batch->store->log_mac || batch->logs.purge_before_us == 0 ||
+                     last->logged_at_us < batch->logs.purge_before_us);
         if (log_checked_add(batch->store, &last->execution_id) < 0)
             return err_no_memory(err);
         if (!proven[i] && refuse(batch, last, err) < 0)

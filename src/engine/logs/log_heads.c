@@ -10,6 +10,7 @@
 #include "engine/engine_state.h"
 #include "engine/inbox.h"
 #include "engine/logs/log_heads_int.h"
+#include "engine/logs/log_namespaces.h"
 #include "store/log_memory.h"
 
 #define EVERY_DEFAULT_MS 10000
@@ -31,6 +32,8 @@ void log_heads_begin(struct batch *batch)
     batch->logs.refused = (struct log_cuts){.arena = &batch->arena};
     batch->logs.written = (struct log_cuts){.arena = &batch->arena};
     batch->logs.remembered = (struct log_cuts){.arena = &batch->arena};
+    batch->logs.waiting = (struct log_cuts){.arena = &batch->arena};
+    batch->logs.gone = (struct log_cuts){.arena = &batch->arena};
     batch->logs.checked.arena = &batch->arena;
     batch->store->log_memory = batch->engine->main->heads.memory;
     batch->store->log_seen =
@@ -100,6 +103,7 @@ static int begin_records(struct batch *batch, struct pen *pen, struct err *err)
     pen->begin = pen->last.serial + 1;
     TRY(pen_write(batch, pen, &begin, NULL, 0, err));
     TRY(trail_adopt(batch, &trail, &has_trail, err));
+    TRY(log_namespaces_adopt(batch, err));
     if (has_trail)
         TRY(pen_write_parts(batch, pen, ANCHOR_HEADS, STR("adopted"), &trail, 1, err));
     return any ? log_adopt(batch, pen, err) : 0;
@@ -142,6 +146,7 @@ int pen_take(struct batch *batch, struct pen *pen, struct err *err)
 {
     *pen = (struct pen){.text = BUF_INIT(ANCHOR_BYTES_MAX)};
     TRY(batch->store->verbs->logs->anchor_last(batch->store, &batch->arena, &pen->last, err));
+    batch->logs.found = pen->last.serial;
     if (pen->last.serial > 0 && !anchor_parse(pen->last.record, &pen->before))
         pen->before = (struct anchor){.lines = 0}; /* verify tells of it */
     TRY(log_key_take(batch, pen, err));
@@ -240,6 +245,9 @@ static int write_all(struct batch *batch, const struct taken *taken, bool seam, 
     if (rc == 0)
         rc = pen_write_parts(batch, &pen, ANCHOR_HEADS, STR("written"),
                              batch->logs.remembered.items, batch->logs.remembered.count, err);
+    if (rc == 0)
+        rc = pen_write_parts(batch, &pen, ANCHOR_REFUSED, STR(ANCHOR_GONE), batch->logs.gone.items,
+                             batch->logs.gone.count, err);
     if (rc == 0 && taken->trail)
         rc = sign_trail(batch, &pen, err);
     batch->logs.anchored = true;
@@ -271,38 +279,11 @@ static int take_signable(struct batch *batch, struct taken *taken, struct err *e
     return open ? take_heads(batch, taken, err) : 0;
 }
 
-static bool is_cut(const struct batch *batch, const struct log_head *head)
-{
-    for (int i = 0; i < CUT_REASON_COUNT; i++)
-        for (uint32_t at = 0; at < batch->logs.cuts[i].count; at++) {
-            const struct log_head *cut = &batch->logs.cuts[i].items[at].head;
-
-            if (cut->seq >= head->seq && uuid_eq(&cut->execution_id, &head->execution_id))
-                return true;
-        }
-    return false;
-}
-
-/* This transaction removed them itself. */
-static void drop_cut(const struct batch *batch, struct log_cuts *found)
-{
-    uint32_t kept = 0;
-
-    for (uint32_t i = 0; i < found->count; i++)
-        if (!is_cut(batch, &found->items[i].head))
-            found->items[kept++] = found->items[i];
-    found->count = kept;
-}
-
-/* What this node wrote is signed also where an attacker has removed the notes of it meanwhile. Of a
- * store with several nodes another one may have signed or removed those lines: then it is named
- * twice. */
-static int recall(struct batch *batch, const struct taken *taken, struct err *err)
+/* What this node wrote is signed also where nothing of this transaction names it. */
+static int look_back(struct batch *batch, const struct taken *taken, struct err *err)
 {
     const struct log_part *named[ROUNDS_MAX + 1];
     uint32_t counts[ROUNDS_MAX + 1], lists = taken->rounds_count;
-    struct log_cuts *found = &batch->logs.remembered;
-    bool waits;
 
     for (uint32_t i = 0; i < taken->rounds_count; i++) {
         named[i] = taken->rounds[i].parts;
@@ -313,23 +294,7 @@ static int recall(struct batch *batch, const struct taken *taken, struct err *er
         counts[lists++] = 1;
     }
     log_written_drop(&batch->logs.written, named, counts, lists);
-    if (!batch->store->log_memory || taken->more)
-        return 0;
-    TRY(log_key_look(batch, &waits, err));
-    if (waits)
-        return 0;
-    if (log_memory_list(batch->store->log_memory, batch->store->log_seen, named, counts,
-                        lists, found) < 0)
-        return err_no_memory(err);
-    drop_cut(batch, found);
-    if (found->count > 0)
-        TRY(log_heads_ready(batch, err));
-    batch->logs.recalled = true;
-    if (found->count > 0 && !batch->store->shared)
-        batch->store->log_doubt = (struct log_doubt){"lines are gone that this server wrote, and "
-                                                     "it signs that they were there",
-                                                     found->items[0].head.execution_id};
-    return 0;
+    return taken->more ? 0 : log_recall(batch, named, counts, lists, err);
 }
 
 /* Has an intruder removed the newest record that this process made? The anchor file may not have it
@@ -359,7 +324,8 @@ int log_heads_write(struct batch *batch, bool timers, struct err *err)
 {
     struct engine *engine = batch->engine;
     struct log_heads *heads = &engine->heads;
-    bool full = engine->main->heads.memory && log_memory_is_full(engine->main->heads.memory);
+    struct log_memory *memory = engine->main->heads.memory;
+    bool full = memory && log_memory_is_full(memory);
     bool due = timers && is_main(engine) && (heads->next_us <= batch->now_us || full);
     bool seam = due && heads->regressed;
     struct taken taken = {.rounds_count = 0};
@@ -373,11 +339,12 @@ int log_heads_write(struct batch *batch, bool timers, struct err *err)
     if (due) {
         heads->next_us = batch->store->shared ? batch->now_us + every_us(engine) : INT64_MAX;
         batch->logs.anchored = true; /* the file may lack records of other nodes */
-        if ((!batch->store->shared || engine->nodes.leads) && take_signable(batch, &taken, err) < 0)
+        if ((!batch->store->shared || engine->nodes.leads || full || log_memory_waits(memory)) &&
+            take_signable(batch, &taken, err) < 0)
             return -(int)err->code;
         if (taken.more)
             heads->next_us = batch->now_us + AGAIN_US;
-        TRY(recall(batch, &taken, err));
+        TRY(look_back(batch, &taken, err));
         TRY(look_for_newest(batch, &gone, err));
     }
     FAULT_POINT("log.anchor");
@@ -391,10 +358,15 @@ int log_heads_write(struct batch *batch, bool timers, struct err *err)
 void log_heads_committed(struct engine *engine, const struct batch *batch)
 {
     struct log_memory *memory = engine->main->heads.memory;
+    bool begins = is_main(engine) && batch->logs.ready && !engine->heads.ready;
 
     engine->heads.ready |= batch->logs.ready;
+    if (memory && begins && !batch->logs.recalled)
+        log_memory_signed(memory, 0, &batch->logs.remembered, &batch->logs.waiting,
+                          batch->logs.found);
     if (memory && batch->logs.recalled)
-        log_memory_signed(memory, engine->store->log_seen, &batch->logs.remembered);
+        log_memory_signed(memory, engine->store->log_seen, &batch->logs.remembered,
+                          &batch->logs.waiting, batch->logs.found);
     if (memory)
         log_memory_commit(memory, &batch->logs.written, &batch->logs.refused, batch->logs.cuts,
                           CUT_REASON_COUNT);

@@ -1,5 +1,5 @@
 /* What the files about records of logs share: log_heads.c, log_key.c, log_sign.c, log_adopt.c,
- * log_trim.c, anchor_export.c.
+ * log_recall.c, log_trim.c, anchor_export.c.
  * Runs on the thread that has the turn. */
 #ifndef ENGINE_LOGS_LOG_HEADS_INT_H
 #define ENGINE_LOGS_LOG_HEADS_INT_H
@@ -46,6 +46,9 @@ struct log_taken {
 int log_sign_heads(struct batch *batch, struct pen *pen, const struct log_taken *taken,
                    struct err *err);
 int log_sign_cuts(struct batch *batch, struct pen *pen, struct err *err);
+/* log_recall.c: what this node wrote and these parts do not name */
+int log_recall(struct batch *batch, const struct log_part *const *named, const uint32_t *counts,
+               uint32_t lists, struct err *err);
 /* log_adopt.c: signs all there is */
 int log_adopt(struct batch *batch, struct pen *pen, struct err *err);
 void log_tell_doubt(struct batch *batch);

@@ -4,6 +4,7 @@
  * store, in the transaction that did it. By level lines lose what they say and stay in their
  * chains; by type they go, oldest first. The queue's thread, the leader's with several nodes. */
 #include "base/fault.h"
+#include "core/queue_name.h"
 #include "engine/batch.h"
 #include "engine/engine_state.h"
 #include "engine/logs/log_ages.h"
@@ -184,7 +185,7 @@ static void believe_note(const struct batch *batch, struct log_run *run)
 {
     if (!batch->store->log_mac || !run->last.noted || run->last.note.mac[0] == '\0')
         return;
-    run->type = run->last.note.task_type;
+    run->type = queue_name_plain(run->last.note.task_type);
     run->under_way &= run->last.note.closed.len == 0;
 }
 

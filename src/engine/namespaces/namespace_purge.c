@@ -15,6 +15,7 @@
 #include "engine/limits/limits.h"
 #include "engine/logs/log_ages.h"
 #include "engine/logs/log_heads.h"
+#include "engine/logs/log_namespaces.h"
 #include "engine/namespaces/namespaces.h"
 #include "engine/plans/categories.h"
 #include "engine/tasks/control.h"
@@ -23,6 +24,7 @@
 #include "store/namespace_store.h"
 
 #define STEP 200                   /* tasks or rows of one commit */
+#define LATE_US (24 * 3600 * CLOCK_SECOND_US) /* so much later than the request a task may log */
 #define AGAIN_US (5 * CLOCK_MS_US) /* between steps, so that requests go first */
 
 static int purge_part(struct batch *batch, struct str name, enum namespace_part part, bool *more,
@@ -82,7 +84,9 @@ static int purge_tasks(struct batch *batch, struct namespace_row *row, bool *mor
         return 0;
     log_heads_reason(batch, CUT_PURGE);
     TRY(log_ages_ready(batch, err));
+    batch->logs.purge_before_us = row->deleting_at_us + LATE_US;
     TRY(retention_remove(batch, tasks, count, err));
+    batch->logs.purge_before_us = 0;
     log_heads_reason(batch, CUT_DELETE);
     row->removed += count;
     *more = true;
@@ -115,15 +119,32 @@ static int drop_queues(struct batch *batch, struct str name, struct err *err)
     return 0;
 }
 
+/* An attacker who writes to the store, and has no log key, wants it gone with all its logs. */
+static int take_back(struct batch *batch, struct namespace_row *row, struct err *err)
+{
+    row->deleting_at_us = 0;
+    row->updated_at_us = batch->now_us > row->updated_at_us ? batch->now_us
+                                                            : row->updated_at_us + 1;
+    batch->engine->figures.stats.log_regression = true;
+    LOG(batch->engine->log, LOG_WARN, "namespace.mark_refused", KS("namespace", row->name),
+        KC("meaning", "it was marked as deleted in the store, and no request did that: the mark "
+                      "was taken back; if you deleted it with an older version, delete it "
+                      "again"));
+    return namespaces_put(batch, row, err);
+}
+
 /* One step of one namespace. */
 static int step(struct batch *batch, struct namespace_state *state, struct err *err)
 {
     struct namespace_row row = state->row;
-    bool more = false;
+    bool more = false, proven;
 
     row.name = arena_str(&batch->arena, row.name);
     row.description = arena_str(&batch->arena, row.description);
     TRY_MEMORY(row.name.data);
+    TRY(log_namespace_proven(batch, &row, &proven, err));
+    if (!proven)
+        return take_back(batch, &row, err);
     TRY(purge_plans(batch, row.name, NAMESPACE_PLANS, &more, err));
     TRY(purge_tasks(batch, &row, &more, err));
     TRY(purge_plans(batch, row.name, NAMESPACE_JOBS, &more, err));
@@ -137,6 +158,7 @@ static int step(struct batch *batch, struct namespace_state *state, struct err *
     TRY(drop_workers(batch, row.name, err));
     TRY(drop_queues(batch, row.name, err));
     TRY(batch->store->namespaces->remove(batch->store, row.name, err));
+    TRY(log_namespace_forget(batch, row.name, err));
     LOG(batch->engine->log, LOG_INFO, "namespace.deleted", KS("namespace", row.name),
         KI("tasks", row.removed));
     namespaces_drop(batch, map_get(&batch->engine->limits.namespaces.by_name, row.name));

@@ -7,6 +7,7 @@
 #include "engine/batch.h"
 #include "engine/chores.h"
 #include "engine/engine_state.h"
+#include "engine/logs/log_namespaces.h"
 #include "engine/namespaces/namespaces.h"
 #include "engine/plans/categories.h"
 #include "store/catalog_store.h"
@@ -113,6 +114,12 @@ static int put_categories(struct batch *batch, struct str name, struct err *err)
     return 0;
 }
 
+static int keep(struct batch *batch, const struct namespace_row *row, struct err *err)
+{
+    TRY(namespaces_put(batch, row, err));
+    return log_namespace_put(batch, row, err);
+}
+
 static int create(struct batch *batch, struct namespace_request *request)
 {
     struct err *err = &request->base.err;
@@ -131,7 +138,7 @@ static int create(struct batch *batch, struct namespace_request *request)
     namespace_init(&row, request->row.name);
     namespace_take(&row, &request->row, request->set);
     row.created_at_us = row.updated_at_us = batch->now_us;
-    TRY(namespaces_put(batch, &row, err));
+    TRY(keep(batch, &row, err));
     if (!state)
         TRY(put_categories(batch, row.name, err));
     TRY(note(batch, request, "namespace.create", NULL, &row, err));
@@ -163,7 +170,7 @@ static int update(struct batch *batch, struct namespace_request *request)
     TRY(find(batch, request, &row));
     before = row;
     namespace_take(&row, &request->row, request->set);
-    TRY(namespaces_put(batch, &row, &request->base.err));
+    TRY(keep(batch, &row, &request->base.err));
     TRY(note(batch, request, "namespace.update", &before, &row, &request->base.err));
     return show(batch, request, &row);
 }
@@ -204,7 +211,7 @@ static int delete(struct batch *batch, struct namespace_request *request)
                        "; end and remove them first, or delete it with all of them (purge)",
                        STR_ARG(row.name), STR_ARG(buf_view(&open)));
     row.deleting_at_us = batch->now_us;
-    TRY(namespaces_put(batch, &row, err));
+    TRY(keep(batch, &row, err));
     TRY(tokens_end_of(batch, &request->base, row.name, err));
     TRY(note(batch, request, request->purge ? "namespace.purge" : "namespace.delete", &row, NULL,
              err));

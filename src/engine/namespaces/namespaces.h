@@ -20,6 +20,8 @@ struct namespace_state {
     struct bucket bucket;     /* of enqueue_rate; on a shared store as of the batch `held_in` */
     int64_t waiting;          /* tasks, as of the batch `counted_in` */
     uint64_t counted_in;
+    uint64_t proven_in;       /* the batch in which it was looked whether */
+    bool proven;              /* the log key says that a request set the row */
     uint64_t held_in;         /* the batch in which the store said that it is there */
     uint64_t followed;        /* the look at the store's rows that saw it last */
     struct namespace_state *next_used; /* whose bucket is written before the commit */

@@ -5,6 +5,7 @@
 #include "base/json.h"
 #include "core/bounds.h"
 #include "core/log/redact.h"
+#include "core/queue_name.h"
 #include "core/task/replay.h"
 #include "engine/batch.h"
 #include "engine/engine_state.h"
@@ -70,7 +71,8 @@ static int write_log(struct batch *batch, struct task *task, const struct report
 {
     struct log_entry entry = {.id = uuid7_new(&batch->engine->ids, batch->now_us),
                               .task_id = task->id,
-                              .task_type = task->spec.type,
+                              .task_type = queue_name_full(task->spec.namespace_name,
+                                                           task->spec.type, &batch->arena),
                               .level = report->level,
                               .message = report->message,
                               .context = report->context,
@@ -78,6 +80,7 @@ static int write_log(struct batch *batch, struct task *task, const struct report
     struct execution *run = NULL;
 
     FAULT_POINT("report.log");
+    TRY_MEMORY(entry.task_type.data);
     if (task->execution_slot > 0)
         run = &batch->executions.items[task->execution_slot - 1];
     else if (batch->store->verbs->execution_load(batch->store, task->lease.execution_key,

@@ -136,6 +136,8 @@ static int compare(struct pg_store *store, struct str list, const PGresult *resu
             return refuse(&found, "was changed", is_rows_policy(&found)
                           ? "drop it and run 'perdura migrate up'" : "restore it from a backup",
                           err);
+        if (!known && str_is(found.kind, "built-in"))
+            return refuse(&found, "is not the database's own", "drop it or set it back", err);
         if (!known && str_is(found.kind, "month")) /* has data */
             return refuse(&found, "was changed", "set it back", err);
         if (!known && str_is(found.kind, "foreign key"))

@@ -16,6 +16,8 @@ static long status_of(const struct service_call *call)
 {
     long status = 0;
 
+    if (call->stream)
+        return grpc_status_of(call);
     if (call->easy)
         curl_easy_getinfo(call->easy, CURLINFO_RESPONSE_CODE, &status);
     return status;
@@ -36,7 +38,7 @@ static struct str details(struct service_call *call, const char *code)
     json_write_member_string(&out, "service", service);
     buf_byte(&out, ',');
     json_write_member_string(&out, "method", call->method);
-    if (status)
+    if (call->stream ? status >= 0 : status != 0)
         buf_format(&out, ",\"status\":%ld", status);
     else
         buf_text(&out, ",\"status\":null");
@@ -55,7 +57,7 @@ void answer_failed(struct service_call *call, const char *code, bool retryable,
 }
 
 /* A service may send back what it got. */
-static bool holds_secret(const struct service_call *call, struct str text)
+bool answer_holds_secret(const struct service_call *call, struct str text)
 {
     const struct service_rule *rule = call->line->rule;
 
@@ -83,7 +85,7 @@ static struct str reason_of(struct service_call *call)
                               ? json_string(value, &call->arena) : STR_NONE;
 
         if (!str_empty(text))
-            return holds_secret(call, text) ? STR_NONE : str_cut(text, WORDS_BYTES_MAX);
+            return answer_holds_secret(call, text) ? STR_NONE : str_cut(text, WORDS_BYTES_MAX);
     }
     return STR_NONE;
 }
@@ -132,7 +134,7 @@ static struct str wrapped(struct service_call *call, struct str body, const char
     return out.failed ? STR_NONE : arena_str(&call->arena, buf_view(&out));
 }
 
-static void too_large(struct service_call *call, struct service_verdict *verdict)
+void answer_too_large(struct service_call *call, struct service_verdict *verdict)
 {
     *verdict = (struct service_verdict){SERVICE_REFUSED, false, "too_large"};
     answer_failed(call, verdict->code, false,
@@ -155,7 +157,7 @@ static void complete(struct service_call *call, struct service_verdict *verdict)
     else
         call->report.result = wrapped(call, body, type);
     if (!call->report.result.data)
-        too_large(call, verdict);
+        answer_too_large(call, verdict);
 }
 
 /* ---- no answer ---- */
@@ -244,9 +246,11 @@ void answer_judge(struct service_call *call, CURLcode code, struct service_verdi
     bool late = clock_boot_us() + CLOCK_SLACK_US >= call->deadline_us;
 
     if (call->too_large)
-        too_large(call, verdict);
+        answer_too_large(call, verdict);
     else if (code == CURLE_OPERATION_TIMEDOUT && late)
         timed_out(call, verdict);
+    else if (call->stream && code == CURLE_OK)
+        grpc_judge_answer(call, verdict);
     else if (code == CURLE_OK || cut)
         judge_status(call, verdict);
     else

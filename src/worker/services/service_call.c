@@ -95,35 +95,18 @@ static bool add_pair(struct service_call *call, struct str name, struct str valu
     return added;
 }
 
-static bool add_number(struct service_call *call, const char *name, int64_t value)
+static bool add_listed(void *ctx, struct str name, struct str value, bool is_secret)
 {
-    char line[64];
-
-    snprintf(line, sizeof line, "%s: %lld", name, (long long)value);
-    return add_header(call, line);
+    (void)is_secret;
+    return add_pair(ctx, name, value);
 }
 
 static bool add_headers(struct service_call *call, bool has_body)
 {
-    const struct service_rule *rule = call->line->rule;
-    const struct work *work = call->run ? &call->run->work : NULL;
-    int64_t left_ms = (call->deadline_us - clock_boot_us()) / CLOCK_MS_US;
-    char id[UUID_TEXT_BYTES];
-    bool ok = add_header(call, "Expect:") &&
-              add_header(call, "Accept: application/json, */*;q=0.5");
-
-    for (uint32_t i = 0; i < rule->headers_count && ok; i++)
-        ok = add_pair(call, rule->headers[i].name, rule->headers[i].value);
-    if (!work)
-        return ok;
-    uuid_format(&work->id, id);
-    ok = ok && add_pair(call, STR("Idempotency-Key"), call->key.data ? call->key : str_of(id)) &&
-         add_pair(call, STR("Perdura-Task-Id"), str_of(id)) &&
-         add_number(call, "Perdura-Attempt", work->attempt) &&
-         add_number(call, "Perdura-Deadline-Ms", left_ms > 0 ? left_ms : 0) &&
-         add_pair(call, STR("traceparent"), work->traceparent) &&
-         add_pair(call, STR("tracestate"), work->tracestate);
-    return ok && (!has_body || add_header(call, "Content-Type: application/json"));
+    return add_header(call, "Expect:") &&
+           add_header(call, "Accept: application/json, */*;q=0.5") &&
+           call_each_header(call, add_listed, call) &&
+           (!has_body || add_header(call, "Content-Type: application/json"));
 }
 
 static void set_verb(CURL *easy, enum service_verb verb, struct str body)
@@ -289,6 +272,7 @@ void call_clear(struct service_call *call)
     if (call->easy)
         curl_easy_cleanup(call->easy);
     call->easy = NULL;
+    grpc_stream_free(call);
     curl_slist_free_all(call->headers);
     curl_slist_free_all(call->connect_to);
     call->headers = call->connect_to = NULL;

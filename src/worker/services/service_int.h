@@ -13,6 +13,7 @@
 #include "core/service/breaker.h"
 #include "core/service/service_outcome.h"
 #include "core/service/service_url.h"
+#include "worker/services/service_grpc.h"
 #include "worker/services/service_pool.h"
 #include "worker/worker_dispatch.h"
 
@@ -35,6 +36,7 @@ struct service_line {
     struct service_call *first, *last; /* calls that wait to begin */
     int64_t due_us; /* when the first of them can begin; 0 = now */
     uint32_t calls_count;
+    struct grpc_line *grpc; /* NULL = it speaks HTTP */
     struct service_call *probe; /* under way; NULL = none */
     int64_t probe_due_us;
 };
@@ -78,6 +80,7 @@ struct service_call {
     struct str key;            /* Idempotency-Key; absent = the id of the task */
     enum call_phase phase;
     CURL *easy;
+    struct grpc_stream *stream; /* in place of easy */
     struct curl_slist *headers;
     struct curl_slist *connect_to;
     struct buf body;       /* of the answer */
@@ -144,6 +147,12 @@ void call_clear(struct service_call *call); /* frees the transfer, keeps its out
 /* The method that asks whether an interrupted call took effect; absent = the service has none. */
 struct str call_lookup(const struct service_call *call);
 
+/* service_headers.c: the headers of an attempt, and those of the configuration. False when `add`
+ * gave false. */
+bool call_each_header(const struct service_call *call,
+                      bool (*add)(void *ctx, struct str name, struct str value, bool is_secret),
+                      void *ctx);
+
 /* service_tls.c */
 int call_set_tls(struct service_call *call, struct err *err);
 
@@ -151,8 +160,14 @@ int call_set_tls(struct service_call *call, struct err *err);
 void answer_failed(struct service_call *call, const char *code, bool retryable,
                    struct str message);
 void answer_judge(struct service_call *call, CURLcode code, struct service_verdict *verdict);
+void answer_too_large(struct service_call *call, struct service_verdict *verdict);
+bool answer_holds_secret(const struct service_call *call, struct str text);
 
 /* service_probe.c */
+static inline bool service_has_health(const struct service_rule *rule)
+{
+    return rule->health_path.data || rule->health_method.data;
+}
 int probe_prepare(struct service_call *probe, struct err *err);
 void probe_begin(struct service_line *line);
 void probe_end(struct service_call *probe, CURLcode code);
@@ -165,5 +180,7 @@ void views_count(struct service_call *call, const struct service_verdict *verdic
 void *service_loop_main(void *pool);
 void service_loop_wake(struct service_pool *pool);
 int service_loop_attach(struct service_pool *pool, struct service_line *line, struct err *err);
+/* Events of epoll that the line wants of this descriptor; 0 = none any more. */
+int service_loop_watch(struct service_line *line, int fd, uint32_t events);
 
 #endif

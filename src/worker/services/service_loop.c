@@ -37,28 +37,28 @@ static bool note_owner(struct service_pool *pool, int fd, struct service_line *l
     return true;
 }
 
-static int on_socket(CURL *easy, curl_socket_t fd, int what, void *ctx, void *socket_ctx)
+int service_loop_watch(struct service_line *line, int fd, uint32_t events)
 {
-    struct service_line *line = ctx;
-    struct epoll_event event = {.data.fd = fd};
+    struct epoll_event event = {.data.fd = fd, .events = events};
     int epoll_fd = line->pool->epoll_fd;
 
-    (void)easy;
-    if (!note_owner(line->pool, fd, what == CURL_POLL_REMOVE ? NULL : line))
+    if (!note_owner(line->pool, fd, events ? line : NULL))
         return -1;
-    if (what == CURL_POLL_REMOVE) {
+    if (!events)
         epoll_ctl(epoll_fd, EPOLL_CTL_DEL, fd, NULL);
-        return 0;
-    }
-    if (what != CURL_POLL_OUT)
-        event.events |= EPOLLIN;
-    if (what != CURL_POLL_IN)
-        event.events |= EPOLLOUT;
-    if (epoll_ctl(epoll_fd, socket_ctx ? EPOLL_CTL_MOD : EPOLL_CTL_ADD, fd, &event) < 0 &&
-        errno == EEXIST)
-        epoll_ctl(epoll_fd, EPOLL_CTL_MOD, fd, &event);
-    curl_multi_assign(line->multi, fd, line);
+    else if (epoll_ctl(epoll_fd, EPOLL_CTL_MOD, fd, &event) < 0 && errno == ENOENT)
+        epoll_ctl(epoll_fd, EPOLL_CTL_ADD, fd, &event);
     return 0;
+}
+
+static int on_socket(CURL *easy, curl_socket_t fd, int what, void *ctx, void *socket_ctx)
+{
+    (void)easy;
+    (void)socket_ctx;
+    return service_loop_watch(ctx, fd,
+                              what == CURL_POLL_REMOVE ? 0
+                              : (what != CURL_POLL_OUT ? EPOLLIN : 0u) |
+                                    (what != CURL_POLL_IN ? EPOLLOUT : 0u));
 }
 
 static int on_timer(CURLM *multi, long timeout_ms, void *ctx)
@@ -184,7 +184,10 @@ static void leave_line(struct service_call *call)
 {
     struct service_pool *pool = call->line->pool;
 
-    curl_multi_remove_handle(call->line->multi, call->easy);
+    if (call->stream)
+        grpc_leave(call);
+    else
+        curl_multi_remove_handle(call->line->multi, call->easy);
     unlink_call(&pool->calls, call);
     call->line->calls_count--;
 }
@@ -209,15 +212,17 @@ static bool send_request(struct service_call *call)
                                             : STR("");
     struct err err = {0};
 
-    if (call_prepare(call, method, &err) == 0 &&
-        curl_multi_add_handle(call->line->multi, call->easy) != CURLM_OK)
+    if (call->line->grpc)
+        grpc_begin(call, method, asks, &err);
+    else if (call_prepare(call, method, &err) == 0 &&
+             curl_multi_add_handle(call->line->multi, call->easy) != CURLM_OK)
         err_no_memory(&err);
     if (err.code != ERR_NONE) {
         fail_unprepared(call, &err);
         return false;
     }
     call->phase = asks ? CALL_LOOKS_UP : CALL_RUNS;
-    call->begun = true;
+    call->begun |= !call->line->grpc; /* that one knows better */
     return true;
 }
 
@@ -406,10 +411,16 @@ static void take_claimed(struct service_pool *pool)
 /* The lookup has ended: true when the call itself is made now. */
 static bool go_on(struct service_call *call, CURLcode code)
 {
+    enum service_found found;
     long status = 0;
 
-    curl_easy_getinfo(call->easy, CURLINFO_RESPONSE_CODE, &status);
-    if (code != CURLE_OK || service_judge_lookup((int)status) != SERVICE_NOT_THERE)
+    if (call->stream) {
+        found = grpc_lookup_found(call);
+    } else {
+        curl_easy_getinfo(call->easy, CURLINFO_RESPONSE_CODE, &status);
+        found = service_judge_lookup((int)status);
+    }
+    if (code != CURLE_OK || found != SERVICE_NOT_THERE)
         return false;
     return send_request(call);
 }
@@ -418,19 +429,38 @@ static void on_end(struct service_pool *pool, struct service_call *call, CURLcod
 {
     bool looked_up = call->phase == CALL_LOOKS_UP;
     struct service_verdict verdict = {SERVICE_RETRY, false, "not_called"};
+    struct err unfit;
 
     leave_line(call);
+    if (grpc_was_unfit(call, &unfit)) {
+        fail_unprepared(call, &unfit);
+        tell_line(call, NULL);
+        end_call(pool, call);
+        return;
+    }
     if (looked_up && go_on(call, code)) {
         link_call(&pool->calls, call);
         call->line->calls_count++;
         return;
     }
-    if (call->easy)
+    if (call->easy || call->stream)
         answer_judge(call, code, &verdict);
     tell_line(call, &verdict);
     if (atomic_load(&call->run->stop) >= STOP_CANCEL)
         call->report = worker_report(REPORT_OP_COUNT);
     end_call(pool, call);
+}
+
+static void take_grpc_ends(struct service_pool *pool, struct service_line *line)
+{
+    struct service_call *call;
+    CURLcode code;
+
+    while (line->grpc && (call = grpc_take_ended(line->grpc, &code)))
+        if (call->phase == CALL_PROBES)
+            probe_end(call, code);
+        else
+            on_end(pool, call, code);
 }
 
 static void take_ends(struct service_pool *pool, struct service_line *line)
@@ -485,6 +515,8 @@ static int64_t line_wake_us(const struct service_line *line)
 {
     int64_t wake_us = line->timer_us;
 
+    if (line->grpc && grpc_wake_us(line->grpc) < wake_us)
+        wake_us = grpc_wake_us(line->grpc);
     if (line->first && line->due_us < wake_us)
         wake_us = line->due_us;
     return line->multi && !line->probe && line->probe_due_us < wake_us ? line->probe_due_us
@@ -519,8 +551,11 @@ static void turn_line(struct service_pool *pool, struct service_line *line)
         take_ends(pool, line);
     if (!line->probe && line->probe_due_us <= clock_boot_us())
         probe_begin(line);
+    take_grpc_ends(pool, line);
     if (line->first && line->due_us <= clock_boot_us())
         begin_waiting(pool, line);
+    if (line->grpc)
+        grpc_turn(line->grpc);
 }
 
 static void on_event(struct service_pool *pool, const struct epoll_event *event)
@@ -537,6 +572,8 @@ static void on_event(struct service_pool *pool, const struct epoll_event *event)
         drain(fd);
         end_stopped(pool);
     } else if (line) {
+        if (line->grpc)
+            grpc_on_event(line->grpc, fd, event->events);
         curl_multi_socket_action(line->multi, fd, what, &running);
     }
 }
@@ -549,6 +586,8 @@ static void retire(struct service_line *line)
     line->probe_due_us = INT64_MAX;
     if (line->held || !line->multi || line->probe)
         return;
+    grpc_line_free(line->grpc);
+    line->grpc = NULL;
     curl_multi_cleanup(line->multi);
     line->multi = NULL;
     line->timer_us = INT64_MAX;

@@ -27,6 +27,10 @@ int probe_prepare(struct service_call *probe, struct err *err)
 static int start(struct service_call *probe, struct err *err)
 {
     TRY(probe_prepare(probe, err));
+    if (probe->line->grpc && service_has_health(probe->line->rule)) {
+        call_clear(probe);
+        return grpc_begin_health(probe, err);
+    }
     if (curl_multi_add_handle(probe->line->multi, probe->easy) != CURLM_OK)
         return err_no_memory(err);
     return 0;
@@ -37,7 +41,7 @@ void probe_begin(struct service_line *line)
     struct service_call *probe = calloc(1, sizeof *probe);
     struct err err = {0};
 
-    line->probe_due_us = line->rule->health_path.data
+    line->probe_due_us = service_has_health(line->rule)
                              ? clock_boot_us() + line->rule->health_every_ms * CLOCK_MS_US
                              : INT64_MAX;
     if (!probe)
@@ -75,29 +79,40 @@ static struct worker *note(struct service_line *line, bool is_down, const char *
         snprintf(line->figures->last_error, sizeof line->figures->last_error, "%.255s", why);
         line->figures->last_error_us = clock_wall_us();
     }
-    if (line->rule->health_path.data)
+    if (service_has_health(line->rule))
         line_end(line, &verdict, clock_boot_us());
     return was_open != breaker_is_open(&line->breaker) ? line->pool->worker : NULL;
+}
+
+static void health_why(const struct service_call *probe, CURLcode code,
+                       char why[SERVICE_WHY_BYTES])
+{
+    bool asked = probe->line->rule->health_path.data != NULL;
+    long status = 0;
+
+    curl_easy_getinfo(probe->easy, CURLINFO_RESPONSE_CODE, &status);
+    if (code != CURLE_OK)
+        snprintf(why, SERVICE_WHY_BYTES, "%s",
+                 probe->reason[0] ? probe->reason : curl_easy_strerror(code));
+    else if (asked && (status < 200 || status > 299))
+        snprintf(why, SERVICE_WHY_BYTES, "its health check answered with status %ld", status);
 }
 
 void probe_end(struct service_call *probe, CURLcode code)
 {
     struct service_line *line = probe->line;
-    bool asked = line->rule->health_path.data != NULL;
     bool was_down = line->figures->failed;
     char why[SERVICE_WHY_BYTES] = "";
     struct worker *worker;
-    long status = 0;
     bool is_down;
 
-    curl_easy_getinfo(probe->easy, CURLINFO_RESPONSE_CODE, &status);
-    is_down = code != CURLE_OK || (asked && (status < 200 || status > 299));
-    if (code != CURLE_OK)
-        snprintf(why, sizeof why, "%s",
-                 probe->reason[0] ? probe->reason : curl_easy_strerror(code));
-    else if (is_down)
-        snprintf(why, sizeof why, "its health check answered with status %ld", status);
-    curl_multi_remove_handle(line->multi, probe->easy);
+    if (probe->stream)
+        grpc_health_why(probe, why, sizeof why);
+    else
+        health_why(probe, code, why);
+    is_down = why[0] != '\0';
+    if (probe->easy)
+        curl_multi_remove_handle(line->multi, probe->easy);
     line->probe = NULL;
     probe_free(probe);
     worker = note(line, is_down, why);

@@ -10,9 +10,10 @@ void service_set_free(struct service_set *set)
     for (uint32_t i = 0; i < set->lines_count; i++) {
         struct service_line *line = &set->lines[i];
 
-        if (line->probe)
+        if (line->probe && line->probe->easy)
             curl_multi_remove_handle(line->multi, line->probe->easy);
         probe_free(line->probe);
+        grpc_line_free(line->grpc);
         if (line->multi)
             curl_multi_cleanup(line->multi);
     }
@@ -108,7 +109,7 @@ static void take_over(struct service_line *line, const struct service_line *befo
 {
     if (!before)
         return;
-    if (!line->rule->health_path.data)
+    if (!service_has_health(line->rule))
         line->probe_due_us = INT64_MAX; /* it was looked at */
     line->breaker = before->breaker;
     line->breaker.probing = false;
@@ -131,6 +132,8 @@ static int fill(struct service_set *set, struct service_pool *pool,
         line->multi = TRY_MEMORY(curl_multi_init());
         set->lines_count++;
         TRY(service_loop_attach(pool, line, err));
+        if (service_url_is_grpc(line->rule->url))
+            TRY(grpc_line_open(line, err));
     }
     TRY(fill_routes(set, settings, err));
     return fill_types(set, err);

@@ -29,11 +29,20 @@ static int verify(X509_STORE_CTX *store, void *ctx)
     return found;
 }
 
-static CURLcode check_id(CURL *easy, void *ssl_ctx, void *ctx)
+/* gRPC is spoken over HTTP/2 only, and its bytes are sent from a buffer that grows. */
+static CURLcode set_context(CURL *easy, void *ssl_ctx, void *ctx)
 {
+    static const unsigned char h2[] = "\x02h2";
+    const struct service_rule *rule = ctx;
+
     (void)easy;
-    SSL_CTX_set_cert_verify_callback(ssl_ctx, verify, ctx);
-    return CURLE_OK;
+    if (rule->tls.spiffe_id.data)
+        SSL_CTX_set_cert_verify_callback(ssl_ctx, verify, ctx);
+    if (!service_url_is_grpc(rule->url))
+        return CURLE_OK;
+    SSL_CTX_set_mode(ssl_ctx, SSL_MODE_ENABLE_PARTIAL_WRITE | SSL_MODE_ACCEPT_MOVING_WRITE_BUFFER);
+    return SSL_CTX_set_alpn_protos(ssl_ctx, h2, sizeof h2 - 1) == 0 ? CURLE_OK
+                                                                    : CURLE_OUT_OF_MEMORY;
 }
 
 static bool set_path(CURL *easy, CURLoption option, struct str path, struct arena *arena)
@@ -47,17 +56,17 @@ static bool set_path(CURL *easy, CURLoption option, struct str path, struct aren
 }
 
 /* Where libcurl speaks TLS by another library there is no id to check, so no call is made. */
-static int set_spiffe(struct service_call *call, struct err *err)
+static int set_own(struct service_call *call, struct err *err)
 {
     const curl_version_info_data *version = curl_version_info(CURLVERSION_NOW);
     const struct service_rule *rule = call->line->rule;
 
     if (!version->ssl_version || strncmp(version->ssl_version, "OpenSSL/", 8) != 0 ||
-        curl_easy_setopt(call->easy, CURLOPT_SSL_CTX_FUNCTION, check_id) != CURLE_OK ||
+        curl_easy_setopt(call->easy, CURLOPT_SSL_CTX_FUNCTION, set_context) != CURLE_OK ||
         curl_easy_setopt(call->easy, CURLOPT_SSL_CTX_DATA, (void *)(uintptr_t)rule) != CURLE_OK)
-        return err_set(err, ERR_UNAVAILABLE, "this libcurl cannot check a SPIFFE id; it needs to "
-                       "be built with OpenSSL");
-    if (!rule->tls.server_name.data)
+        return err_set(err, ERR_UNAVAILABLE, "this libcurl can neither check a SPIFFE id nor "
+                       "carry gRPC; it needs to be built with OpenSSL");
+    if (rule->tls.spiffe_id.data && !rule->tls.server_name.data)
         curl_easy_setopt(call->easy, CURLOPT_SSL_VERIFYHOST, 0L);
     return 0;
 }
@@ -78,5 +87,6 @@ int call_set_tls(struct service_call *call, struct err *err)
         !set_path(easy, CURLOPT_SSLCERT, tls->cert, &call->arena) ||
         !set_path(easy, CURLOPT_SSLKEY, tls->key, &call->arena))
         return err_no_memory(err);
-    return tls->spiffe_id.data ? set_spiffe(call, err) : 0;
+    return tls->spiffe_id.data || service_url_is_grpc(call->line->rule->url) ? set_own(call, err)
+                                                                            : 0;
 }

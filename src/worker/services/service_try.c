@@ -14,7 +14,8 @@ bool service_try(const struct service_rule *rule, char why[SERVICE_WHY_BYTES])
 
     why[0] = '\0';
     curl_global_init(CURL_GLOBAL_DEFAULT);
-    if (probe_prepare(&call, &err) < 0) {
+    if ((service_url_is_grpc(rule->url) && grpc_line_open(&line, &err) < 0) ||
+        probe_prepare(&call, &err) < 0) {
         snprintf(why, SERVICE_WHY_BYTES, "%s", err.text);
     } else {
         code = curl_easy_perform(call.easy);
@@ -26,6 +27,7 @@ bool service_try(const struct service_rule *rule, char why[SERVICE_WHY_BYTES])
             snprintf(why, SERVICE_WHY_BYTES, "its health check answered with status %ld", status);
     }
     call_clear(&call);
+    grpc_line_free(line.grpc);
     arena_deinit(&call.arena);
     return why[0] == '\0';
 }

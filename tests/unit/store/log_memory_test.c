@@ -56,10 +56,10 @@ static void write_runs(struct fixture *fixture, uint32_t first, uint32_t count, 
 static void sign_all(struct fixture *fixture)
 {
     uint64_t now = log_memory_now(fixture->memory);
-    struct log_cuts found = {.arena = &fixture->arena};
+    struct log_cuts found = {.arena = &fixture->arena}, none = {.count = 0};
 
     assert_int_equal(log_memory_list(fixture->memory, now, NULL, NULL, 0, &found), 0);
-    log_memory_signed(fixture->memory, now, &found);
+    log_memory_signed(fixture->memory, now, &found, &none, 0);
 }
 
 static bool may_follow(struct fixture *fixture, uint32_t number, int64_t seq)
@@ -85,15 +85,39 @@ static void j5_what_notes_have_named_is_forgotten(void **state)
     struct fixture *fixture = *state;
     const struct log_part part = {.head = {.execution_id = run(1), .seq = 6}}, *named[] = {&part};
     const uint32_t counts[] = {1};
-    struct log_cuts found = {.arena = &fixture->arena};
+    struct log_cuts found = {.arena = &fixture->arena}, none = {.count = 0};
     uint64_t now;
 
     write_runs(fixture, 1, 1, 5);
     now = log_memory_now(fixture->memory);
     assert_int_equal(log_memory_list(fixture->memory, now, named, counts, 1, &found), 0);
     assert_int_equal(found.count, 0);
-    log_memory_signed(fixture->memory, now, &found);
+    log_memory_signed(fixture->memory, now, &found, &none, 0);
     assert_true(may_follow(fixture, 1, 4));
+}
+
+static void j5_what_waits_for_another_node_is_kept_and_counted(void **state)
+{
+    struct fixture *fixture = *state;
+    struct log_cuts found, none = {.count = 0};
+
+    write_runs(fixture, 1, 2, 5);
+    for (int round = 1; round <= 3; round++) {
+        uint64_t now = log_memory_now(fixture->memory);
+
+        assert_false(log_memory_waits(fixture->memory));
+        found = (struct log_cuts){.arena = &fixture->arena};
+        assert_int_equal(log_memory_list(fixture->memory, now, NULL, NULL, 0, &found), 0);
+        assert_int_equal(found.count, round == 1 ? 2 : 1);
+        found.count = 1; /* the other one is named */
+        log_memory_signed(fixture->memory, now, &none, &found, 7);
+        assert_int_equal(log_memory_found(fixture->memory), 0);
+    }
+    assert_true(log_memory_waits(fixture->memory));
+    log_memory_signed(fixture->memory, log_memory_now(fixture->memory), &none, &none, 9);
+    assert_false(log_memory_waits(fixture->memory));
+    assert_int_equal(log_memory_found(fixture->memory), 7);
+    assert_true(may_follow(fixture, 1, 4) && may_follow(fixture, 2, 4));
 }
 
 static void j5_a_record_comes_before_there_is_no_room_and_what_it_signed_makes_room(void **state)
@@ -150,6 +174,8 @@ int main(void)
         cmocka_unit_test_setup_teardown(
             j5_a_record_comes_before_there_is_no_room_and_what_it_signed_makes_room, setup,
             teardown),
+        cmocka_unit_test_setup_teardown(j5_what_waits_for_another_node_is_kept_and_counted, setup,
+                                        teardown),
         cmocka_unit_test_setup_teardown(j5_an_execution_is_refused_once, setup, teardown),
         cmocka_unit_test_setup_teardown(
             j6_the_newest_record_is_known_until_the_database_has_another_past, setup, teardown),

@@ -156,7 +156,9 @@ FROM log_heads
 WHERE (execution_id, seq) > (coalesce($1, '00000000-0000-0000-0000-000000000000'), $2)
 ORDER BY execution_id, seq LIMIT $3;
 
--- Each line with the task of its execution, found the way readers find it.
+-- Each line with the task of its execution, found the way readers find it. A second row in another
+-- month, which only readers would look into, shows the lines as those of another task: then they are
+-- of none.
 -- name: walk_lines
 WITH lines AS MATERIALIZED (
     SELECT execution_id, seq, log_level, message, context, logged_at, chain_hash, removed_hash, id
@@ -173,7 +175,8 @@ owners AS MATERIALIZED (
         FROM execution_rows e
         JOIN task_states s ON s.task = e.task AND s.task = perdura_key(s.id)
         JOIN task_specs p ON p.task = e.task JOIN lanes n ON n.lane = s.lane
-        WHERE e.execution = perdura_key(x.execution_id) AND e.id = x.execution_id OFFSET 0) t)
+        WHERE e.execution = perdura_key(x.execution_id) AND e.id = x.execution_id
+            AND (SELECT count(*) FROM execution_rows o WHERE o.execution = e.execution) = 1 OFFSET 0) t)
 SELECT l.execution_id, l.seq, l.log_level, l.message, l.context, l.logged_at, l.chain_hash,
     o.task_id, l.removed_hash, l.id, o.attempt_number, o.worker_id, o.correlation_id,
     o.agree
@@ -206,7 +209,8 @@ owners AS MATERIALIZED (
             coalesce(p.correlation_id, '') = coalesce(e.correlation_id, '') AS agree
         FROM execution_rows e
         JOIN task_states s ON s.task = e.task LEFT JOIN task_specs p ON p.task = e.task
-        WHERE e.execution = perdura_key(x.execution_id) AND e.id = x.execution_id OFFSET 0) t)
+        WHERE e.execution = perdura_key(x.execution_id) AND e.id = x.execution_id
+            AND (SELECT count(*) FROM execution_rows o WHERE o.execution = e.execution) = 1 OFFSET 0) t)
 SELECT l.execution_id, l.seq, l.log_level, l.message, l.context, l.logged_at, l.chain_hash,
     o.task_id, l.removed_hash, l.id, o.attempt_number, o.worker_id, o.correlation_id,
     o.agree

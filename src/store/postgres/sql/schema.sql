@@ -184,6 +184,26 @@ parts (kind, name, owner, made) AS (
     UNION ALL
     SELECT 'operator class', o.opcname, '', '' FROM pg_catalog.pg_opclass o
     JOIN place ON place.oid = o.opcnamespace
+    UNION ALL -- what the database brings is found before ours: of those names it has nothing of others
+    SELECT 'built-in', 'function ' || f.oid::regprocedure::text, '', ''
+    FROM pg_catalog.pg_proc f JOIN pg_catalog.pg_language l ON l.oid = f.prolang
+    JOIN pg_catalog.pg_proc b ON b.proname = f.proname AND b.oid <> f.oid
+    LEFT JOIN place ON place.oid = b.pronamespace
+    WHERE f.pronamespace = 'pg_catalog'::regnamespace AND f.oid >= 16384 AND (place.oid IS NOT NULL
+        OR (b.oid < 16384 AND l.lanname NOT IN ('c', 'internal')))
+    GROUP BY f.oid
+    UNION ALL
+    SELECT 'built-in', 'operator ' || o.oid::regoperator::text, '', ''
+    FROM pg_catalog.pg_operator o JOIN pg_catalog.pg_proc f ON f.oid = o.oprcode
+    JOIN pg_catalog.pg_language l ON l.oid = f.prolang
+    WHERE o.oprnamespace = 'pg_catalog'::regnamespace AND f.oid >= 16384
+        AND (o.oid < 16384 OR l.lanname NOT IN ('c', 'internal'))
+    UNION ALL
+    SELECT 'built-in', 'order by ' || p.amproc::oid::regprocedure::text, '', ''
+    FROM pg_catalog.pg_amproc p WHERE p.oid < 16384 AND p.amproc::oid >= 16384
+    UNION ALL
+    SELECT 'built-in', 'cast by ' || c.castfunc::regprocedure::text, '', ''
+    FROM pg_catalog.pg_cast c WHERE c.oid < 16384 AND c.castfunc >= 16384
     UNION ALL -- it would be found before ours
     SELECT 'temporary table', c.relname, '', '' FROM pg_catalog.pg_class c
     JOIN relations r ON r.name = c.relname WHERE c.relnamespace = pg_my_temp_schema())
