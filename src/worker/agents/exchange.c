@@ -79,8 +79,7 @@ static int add_own(struct exchange *exchange, struct service_call *call, struct 
 {
     curl_easy_setopt(call->easy, CURLOPT_POSTFIELDSIZE_LARGE, (curl_off_t)exchange->body.len);
     curl_easy_setopt(call->easy, CURLOPT_POSTFIELDS, exchange->body.data);
-    TRY_MEMORY(add_line(call, "Content-Type", STR("application/json")) &&
-               add_line(call, "Idempotency-Key", exchange->key) &&
+    TRY_MEMORY(add_line(call, "Idempotency-Key", exchange->key) &&
                add_line(call, "traceparent", exchange->traceparent));
     curl_easy_setopt(call->easy, CURLOPT_HTTPHEADER, call->headers);
     return 0;
