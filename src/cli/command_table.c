@@ -27,6 +27,7 @@ extern const struct command command_verify;
 extern const struct command command_copy;
 extern const struct command command_backup;
 extern const struct command command_bench;
+extern const struct command command_mock_model;
 extern const struct command command_doctor;
 extern const struct command command_completion;
 extern const struct command command_exec_cron;
@@ -41,7 +42,7 @@ static const struct command *const commands[] = {
     &command_services, &command_stats,    &command_top,       &command_whoami,     &command_token,
     &command_key,      &command_audit,     &command_namespace,  &command_migrate,
     &command_copy,     &command_verify,    &command_backup,     &command_bench,
-    &command_doctor,   &command_completion, &command_man,       &command_exec_cron,
+    &command_mock_model, &command_doctor, &command_completion, &command_man, &command_exec_cron,
     &command_version,  &command_help,      NULL};
 
 static int run_root(struct call *call)

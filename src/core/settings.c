@@ -118,7 +118,7 @@ bool settings_no_handler_fails(const struct settings *settings, struct str queue
     for (uint32_t i = 0; i < settings->queues_count; i++)
         if (settings->queues[i].on_no_handler.data && str_eq(settings->queues[i].name, queue))
             return str_is(settings->queues[i].on_no_handler, "fail");
-    return str_is(settings->on_no_handler, "fail");
+    return str_is(settings->unclaimed.on_no_handler, "fail");
 }
 
 const struct handler_rule *settings_handler(const struct settings *settings, struct str type)

@@ -5,6 +5,7 @@
 
 #include "core/access/address_range.h"
 #include "core/access/scope.h"
+#include "core/agent/agent_rules.h"
 #include "core/task/report.h"
 #include "core/task/retry.h"
 
@@ -18,12 +19,20 @@ struct arena;
 #define SETTINGS_KEEP_FAILED "90d"
 #define SETTINGS_KEEP_AUDIT "400d" /* a year, and time to look at it */
 
+/* 0 = no limit. */
+struct handler_limits {
+    int64_t memory_bytes_max; /* of each process of the command */
+    int64_t file_bytes_max;   /* of each file it writes */
+    int64_t processes_max;    /* of the user it runs as */
+};
+
 /* One entry of `handlers:`; also the place of a type's defaults (retry, timeout, hash_input). */
 struct handler_rule {
     struct str type;           /* exact, or a prefix ending in '*' */
     char *const *command;      /* process: argv, NULL-terminated, no shell; NULL = none */
     struct str service;        /* http / grpc target, absent = none */
     struct str method;
+    struct str agent;          /* language-model agent, absent = none */
     char *const *environment;  /* "NAME=value" added to the allow-list, NULL-terminated or NULL */
     struct str user;           /* whom the command runs as, a name or a number; absent = as we do */
     struct str group;          /* absent = the user's */
@@ -37,9 +46,7 @@ struct handler_rule {
     enum retry_policy retry_policy;
     bool hash_input;           /* A3: idempotent by input hash for the whole type */
     int64_t output_bytes_max;  /* stdout + stderr kept as logs per run; -1 = default */
-    int64_t memory_bytes_max;  /* of each process of the command; 0 = no limit, here and below */
-    int64_t file_bytes_max;    /* of each file it writes */
-    int64_t processes_max;     /* of the user it runs as */
+    struct handler_limits limits;
     int64_t retention_ms;      /* ended tasks of this type are kept this long; -1 = not set */
     int64_t retention_logs_ms; /* lines of this type's runs; 0 = as long as all */
     int64_t stall_after_ms;    /* a handler silent this long is lost; -1 = not set */
@@ -278,6 +285,12 @@ struct encryption_settings {
     bool all;           /* every task is encrypted */
 };
 
+/* Tasks that no live worker takes. */
+struct unclaimed_settings {
+    struct str on_no_handler; /* of a type no live worker has: "wait" or "fail" */
+    int64_t after_ms;         /* a task due for this long is an alert */
+};
+
 struct settings {
     struct str store;
     struct str listen;
@@ -294,6 +307,7 @@ struct settings {
     uint32_t queues_count;
     const struct priority_rule *rules;
     uint32_t rules_count;
+    struct agent_settings agents;
     struct callback_settings callbacks;
     struct retention_rule retention;
     bool demo;
@@ -305,9 +319,8 @@ struct settings {
     int64_t writers;   /* of a node on a shared store, side by side; 0 = the usual number */
     struct encryption_settings encryption;
     struct str backup_dir;    /* folder POST /v1/backup writes into; absent = it writes nothing */
-    struct str on_no_handler; /* of a type no live worker has: "wait" or "fail" */
+    struct unclaimed_settings unclaimed;
     int64_t check_every_ms; /* a check of the store against itself; 0 = none */
-    int64_t unclaimed_after_ms; /* a task due for this long that no worker can take is an alert */
     struct str pooler; /* "transaction": PgBouncer in that mode is between us and PostgreSQL */
 };
 

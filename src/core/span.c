@@ -10,6 +10,7 @@
 
 /* SpanKind of OTLP. */
 #define KIND_INTERNAL 1
+#define KIND_CLIENT 3
 #define KIND_PRODUCER 4
 #define KIND_CONSUMER 5
 #define STATUS_CODE_OK 1
@@ -22,6 +23,7 @@ static const struct {
     [SPAN_ENQUEUE] = {"enqueue", KIND_PRODUCER},
     [SPAN_WAIT] = {"wait", KIND_INTERNAL},
     [SPAN_RUN] = {"run", KIND_CONSUMER},
+    [SPAN_MODEL] = {"chat", KIND_CLIENT},
 };
 
 static void write_hex(struct buf *out, const char *key, const uint8_t *bytes, size_t len)
@@ -39,6 +41,32 @@ static void write_attribute(struct buf *out, const char *key, struct str value, 
     buf_format(out, "%s{\"key\":\"%s\",\"value\":{\"stringValue\":", first ? "" : ",", key);
     json_write_string(out, value);
     buf_text(out, "}}");
+}
+
+static void write_number(struct buf *out, const char *key, int64_t value)
+{
+    buf_format(out, ",{\"key\":\"%s\",\"value\":{\"intValue\":\"%lld\"}}", key,
+               (long long)value);
+}
+
+/* By the conventions for generative models. */
+static void write_model(struct buf *out, const struct span *span)
+{
+    char id[UUID_TEXT_BYTES];
+
+    uuid_format(&span->task_id, id);
+    buf_text(out, ",\"attributes\":[");
+    write_attribute(out, "gen_ai.operation.name", STR("chat"), true);
+    write_attribute(out, "gen_ai.provider.name", STR("openai"), false); /* whose API it speaks */
+    write_attribute(out, "gen_ai.request.model", span->model, false);
+    write_number(out, "gen_ai.usage.input_tokens", span->input_tokens);
+    write_number(out, "gen_ai.usage.output_tokens", span->output_tokens);
+    write_attribute(out, "gen_ai.conversation.id", str_of(id), false);
+    write_attribute(out, "messaging.message.id", str_of(id), false);
+    write_attribute(out, "error.type", span->failed ? STR("failed") : STR_NONE, false);
+    buf_byte(out, ']');
+    if (span->failed)
+        buf_format(out, ",\"status\":{\"code\":%d}", STATUS_CODE_ERROR);
 }
 
 static void write_attributes(struct buf *out, const struct span *span)
@@ -86,13 +114,18 @@ void span_write(struct buf *out, const struct span *span)
         write_hex(out, "parentSpanId", span->trace.parent_id, sizeof span->trace.parent_id);
     if (span->tracestate.data)
         json_write_member_string(out, "traceState", span->tracestate);
-    snprintf(name, sizeof name, "%s " STR_FMT, kinds[span->kind].verb, STR_ARG(span->type));
+    snprintf(name, sizeof name, "%s " STR_FMT, kinds[span->kind].verb,
+             STR_ARG(span->kind == SPAN_MODEL ? span->model : span->type));
     json_write_member_string(out, "name", str_of(name));
     buf_format(out, ",\"kind\":%d,\"startTimeUnixNano\":\"%lld000\",\"endTimeUnixNano\":"
                "\"%lld000\"", kinds[span->kind].kind, (long long)span->start_us,
                (long long)span->end_us);
-    write_attributes(out, span);
-    write_status(out, span);
+    if (span->kind == SPAN_MODEL) {
+        write_model(out, span);
+    } else {
+        write_attributes(out, span);
+        write_status(out, span);
+    }
     buf_byte(out, '}');
 }
 

@@ -20,6 +20,9 @@ struct span {
     struct str worker_id;          /* of run; absent = unknown */
     struct str correlation_id;
     struct str tracestate;
+    struct str model;              /* of a call of one, as the two below */
+    int64_t input_tokens, output_tokens;
+    bool failed;
 };
 
 /* One span of "spans":[…]; OTLP over HTTP with JSON. */

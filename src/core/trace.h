@@ -19,7 +19,7 @@ struct trace_context {
 };
 #define TRACE_SAMPLED 1
 
-enum span_kind { SPAN_ENQUEUE, SPAN_WAIT, SPAN_RUN };
+enum span_kind { SPAN_ENQUEUE, SPAN_WAIT, SPAN_RUN, SPAN_MODEL /* a call of one */ };
 
 /* False for what W3C calls invalid: then there is no context. Later versions are read as far as
  * they are like the first. */

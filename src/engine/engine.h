@@ -149,6 +149,7 @@ struct control_request {
     enum recovery_method method; /* of recover */
     struct task_change change;   /* of update */
     struct str reason;  /* JSON, detail of the event; absent = none */
+    struct str answer;  /* resume: a JSON object with what a person says; absent = nothing */
 };
 
 /* Answers when the task has ended, or at the time-out with the task as it is. */

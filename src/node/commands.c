@@ -46,6 +46,26 @@ static void add_file(struct buf *files, struct str path)
         buf_format(files, "%s" STR_FMT, files->len ? ", " : "", STR_ARG(path));
 }
 
+static void look_at_tools(const struct settings *settings, struct arena *arena,
+                          struct command_risks *risks)
+{
+    for (uint32_t i = 0; i < settings->agents.tools_count; i++) {
+        const struct tool_rule *tool = &settings->agents.tools[i];
+        const struct handler_rule rule = {.type = tool->name, .command = tool->command,
+                                          .user = tool->user, .group = tool->group};
+        struct identity identity;
+        struct err err = {0};
+
+        if (!tool->command)
+            continue;
+        risks->commands++;
+        if (identity_of_rule(&rule, arena, &identity, &err) < 0)
+            risks->refusal = arena_str(arena, str_of(err.text));
+        else if (!identity.ids.is_set)
+            risks->shared++;
+    }
+}
+
 static void look_at_users(const struct settings *settings, struct arena *arena,
                           struct command_risks *risks)
 {
@@ -71,6 +91,7 @@ void node_command_risks(const struct settings *settings, bool has_store, struct 
 
     *risks = (struct command_risks){.is_root = geteuid() == 0};
     look_at_users(settings, arena, risks);
+    look_at_tools(settings, arena, risks);
     if (risks->shared == 0)
         return;
     risks->is_open = has_store && !settings->access.token.data;
@@ -211,7 +232,7 @@ static void warn_missing(const struct handler_rule *rule, char *const *command, 
 void commands_warn_missing(const struct settings *settings, bool has_store,
                            const struct log *log)
 {
-    if (!has_store && !settings_has_commands(settings))
+    if (!has_store && !settings_has_commands(settings) && settings->agents.agents_count == 0)
         LOG(log, LOG_WARN, "worker.takes_nothing", KI("handlers", settings->handlers_count),
             KC("hint", "no handler has a 'command', so this worker runs no task; give one a "
                        "command and send SIGHUP"));
@@ -222,6 +243,14 @@ void commands_warn_missing(const struct settings *settings, bool has_store,
             warn_missing(rule, rule->command, "command", log);
         if (has_store)
             warn_missing(rule, rule->validate_command, "validate", log);
+    }
+    for (uint32_t i = 0; i < settings->agents.tools_count; i++) {
+        const struct tool_rule *tool = &settings->agents.tools[i];
+        const struct handler_rule rule = {.type = tool->name, .directory = tool->directory,
+                                          .environment = tool->environment};
+
+        if (!has_store || settings->pool.slots != 0)
+            warn_missing(&rule, tool->command, "tools", log);
     }
 }
 

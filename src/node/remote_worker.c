@@ -1,5 +1,6 @@
 /* `perdura worker`: claims from a server over HTTP and runs the configured handlers here, until a
  * signal ends it. */
+#include "node/agents.h"
 #include "node/node.h"
 #include "base/clock.h"
 #include "base/notify.h"
@@ -49,6 +50,8 @@ struct remote {
     struct notify notify;
     struct worker *worker;
     struct services services;
+    struct agents agents;
+    struct spawner *spawner;
     sigset_t set;
     bool hung_up; /* SIGHUP came before there was a worker */
     atomic_bool has_stopped;
@@ -103,17 +106,49 @@ static int configure_services(struct remote *remote, const struct settings *sett
     return services_configure(&remote->services, &config, &remote->log, err);
 }
 
+static int agent_queues(void *ctx, const struct settings *settings, struct str id,
+                        struct arena *arena, struct worker_rules *rules, struct err *err)
+{
+    struct str *queue = TRY_MEMORY(arena_alloc(arena, sizeof *queue));
+
+    (void)ctx;
+    (void)settings;
+    *queue = id;
+    rules->queues = queue;
+    rules->queues_count = 1;
+    return 0;
+}
+
+static int configure_agents(struct remote *remote, const struct settings *settings,
+                            struct err *err)
+{
+    const struct worker_options *options = remote->options;
+    bool own = options->categories_count > 0;
+    struct worker_rules rules = {.rules = NULL};
+    struct agents_config config = {
+        .settings = settings,
+        .spawner = remote->spawner,
+        .categories = own ? options->categories : settings->pool.categories,
+        .categories_count = own ? options->categories_count : settings->pool.categories_count};
+
+    name_queues(remote, settings, &rules);
+    config.queues = rules.queues;
+    config.queues_count = rules.queues_count;
+    return agents_configure(&remote->agents, &config, err);
+}
+
 static int follow(struct remote *remote, struct buf *restart, struct err *err)
 {
     const struct settings *fresh = NULL;
     struct worker_rules rules;
 
     TRY(remote->source->reload(remote->source->ctx, &fresh, restart, err));
-    if (fresh->handlers_count + fresh->pool.services_count == 0)
+    if (fresh->handlers_count + fresh->pool.services_count + fresh->agents.agents_count == 0)
         return err_set(err, ERR_INVALID, "it names no handlers");
     rules = rules_of(remote, fresh);
     TRY(worker_configure(remote->worker, &rules, err));
     TRY(configure_services(remote, fresh, err));
+    TRY(configure_agents(remote, fresh, err));
     remote->settings = fresh;
     atomic_store(&remote->log.level, log_level_of(fresh->logs.level));
     return 0;
@@ -213,6 +248,7 @@ static void *hurry(void *ctx)
             _exit(1);
         worker_hurry(remote->worker);
         services_hurry(&remote->services);
+        agents_hurry(&remote->agents);
     }
 }
 
@@ -228,9 +264,11 @@ static void stop(struct remote *remote, int signo)
                     remote->settings->grace_ms);
     listens = pthread_create(&listener, NULL, hurry, remote) == 0;
     services_stop_begin(&remote->services, remote->settings->grace_ms);
+    agents_stop_begin(&remote->agents, remote->settings->grace_ms);
     if (worker_stop(remote->worker, remote->settings->grace_ms, &err) < 0)
         LOG(&remote->log, LOG_WARN, "worker.not_stopped", KC("reason", err.text));
     services_stop_finish(&remote->services, &counts);
+    agents_stop_finish(&remote->agents, &counts);
     if (listens) {
         atomic_store(&remote->has_stopped, true);
         pthread_kill(listener, SIGHUP); /* not cancelled: it may hold the log just now */
@@ -249,6 +287,7 @@ static void run(struct remote *remote)
     stop(remote, wait_for_end(remote));
     worker_free(remote->worker);
     services_close(&remote->services);
+    agents_close(&remote->agents);
 }
 
 int node_worker_main(const struct settings *settings, const struct worker_options *options,
@@ -258,6 +297,8 @@ int node_worker_main(const struct settings *settings, const struct worker_option
                             .options = options,
                             .source = source_config,
                             .services = {.open = open_source, .ctx = &remote},
+                            .agents = {.open = open_source, .queues = agent_queues,
+                                       .ctx = &remote, .log = &remote.log},
                             .arena = ARENA_INIT(0)};
     struct worker_rules rules = rules_of(&remote, settings);
     struct worker_config config = {
@@ -277,16 +318,18 @@ int node_worker_main(const struct settings *settings, const struct worker_option
     struct err err = {0};
     struct source *source;
 
+    agents_init(&remote.agents);
     log_init(&remote.log, log_level_of(settings->logs.level), settings->logs.format, STDERR_FILENO);
     notify_open(&remote.notify);
     block_signals(&remote.set);
-    config.spawner = commands_open(settings, false, &remote.log, &err);
+    config.spawner = remote.spawner = commands_open(settings, false, &remote.log, &err);
     source = config.spawner
                  ? source_remote_open(options->server, settings->access.token,
                                       options->namespace_name, &tls, &err) : NULL;
     if (source)
         remote.worker = connect_worker(&remote, source, &config, &err);
-    if (remote.worker && configure_services(&remote, settings, &err) < 0) {
+    if (remote.worker && (configure_services(&remote, settings, &err) < 0 ||
+                          configure_agents(&remote, settings, &err) < 0)) {
         worker_free(remote.worker);
         remote.worker = NULL;
     }

@@ -1,6 +1,7 @@
 /* The composition root of `perdura serve`: starts the parts in order, stops them in the opposite
  * one. Store, queue, callbacks, in-process workers, HTTP; everything else hangs off these. */
 #include "node/encryption_keys.h"
+#include "node/agents.h"
 #include "node/node.h"
 #include "base/fault.h"
 #include "core/queue_name.h"
@@ -62,6 +63,7 @@ struct node {
     struct source *source;
     _Atomic(struct worker *) worker; /* a reload may start it */
     struct services services;
+    struct agents agents;
     pthread_t stopper;
     struct reload reload;
     int64_t grace_ms; /* the loop's own, because a reload runs beside it */
@@ -243,10 +245,41 @@ static int configure_services(struct node *node, const struct settings *settings
     return services_configure(&node->services, &config, &node->log, err);
 }
 
+/* The queue of an agent, in each namespace that the pool serves. */
+static int agent_queues(void *ctx, const struct settings *settings, struct str id,
+                        struct arena *arena, struct worker_rules *rules, struct err *err)
+{
+    struct str *queue = TRY_MEMORY(arena_alloc(arena, sizeof *queue));
+
+    *queue = id;
+    rules->queues = queue;
+    rules->queues_count = 1;
+    return serve_namespaces(ctx, settings, rules, err);
+}
+
+static int configure_agents(struct node *node, const struct settings *settings, struct err *err)
+{
+    const struct agent_spans spans = {node->spans ? on_spans : NULL, node};
+    struct worker_rules rules;
+    struct agents_config config = {.settings = settings,
+                                   .spawner = node->spawner,
+                                   .categories = settings->pool.categories,
+                                   .categories_count = settings->pool.categories_count};
+
+    if (settings->pool.slots == 0)
+        return 0;
+    TRY(pool_rules(node, settings, &rules, err));
+    config.queues = rules.queues;
+    config.queues_count = rules.queues_count;
+    node->agents.spans = spans;
+    return agents_configure(&node->agents, &config, err);
+}
+
 static int start_workers(struct node *node, const struct settings *settings, struct err *err)
 {
     TRY(start_commands(node, settings, err));
-    return configure_services(node, settings, err);
+    TRY(configure_services(node, settings, err));
+    return configure_agents(node, settings, err);
 }
 
 static void on_closed(void *ctx)
@@ -271,11 +304,13 @@ static void *stop_workers(void *ctx)
     if (node->reload.runs)
         pthread_join(node->reload.thread, NULL);
     services_stop_begin(&node->services, node->settings->grace_ms);
+    agents_stop_begin(&node->agents, node->settings->grace_ms);
     if (node->worker && worker_stop(node->worker, node->settings->grace_ms, &err) < 0)
         LOG(&node->log, LOG_WARN, "workers.not_stopped", KC("reason", err.text));
     if (node->worker)
         node->ended = worker_counts(node->worker);
     services_stop_finish(&node->services, &node->ended);
+    agents_stop_finish(&node->agents, &node->ended);
     validator_questions_halt(node->questions);
     node->workers_stopped.run = on_workers_stopped;
     loop_post(node->loop, &node->workers_stopped);
@@ -296,6 +331,7 @@ static void on_signal(int signo, void *ctx)
         if (node->worker)
             worker_hurry(node->worker);
         services_hurry(&node->services);
+        agents_hurry(&node->agents);
         return;
     }
     service_stopping(&node->service);
@@ -365,7 +401,9 @@ static int apply_settings(struct node *node, const struct settings *fresh, struc
         engine_configure(node->engine, before, &ignored);
         return -(int)err->code;
     }
-    if (configure_services(node, fresh, err) < 0) {
+    if (configure_services(node, fresh, err) < 0 || configure_agents(node, fresh, err) < 0) {
+        configure_agents(node, before, &ignored);
+        configure_services(node, before, &ignored);
         configure_pool(node, before, &ignored);
         engine_configure(node->engine, before, &ignored);
         return -(int)err->code;
@@ -494,6 +532,7 @@ static int start_server(struct node *node, struct err *err)
     server_show_spans(server, node->spans);
     server_show_services(server, &node->services.views);
     server_check_calls(server, node->stores.call_keys);
+    server_show_agents(server, &node->agents.views);
     if (node->questions)
         server_ask_validators(server, validator_questions_ask, node->questions);
     atomic_store(&node->server, server);
@@ -538,6 +577,7 @@ static void stop(struct node *node)
         pthread_join(node->stopper, NULL);
     worker_free(node->worker);
     services_close(&node->services);
+    agents_close(&node->agents);
     if (node->source)
         node->source->verbs->free(node->source);
     validator_questions_halt(node->questions);
@@ -602,6 +642,8 @@ int node_serve_main(const struct settings *settings, const struct node_config *c
     struct node node = {.settings = settings,
                         .grace_ms = settings->grace_ms,
                         .services = {.open = open_source, .ctx = &node},
+                        .agents = {.open = open_source, .queues = agent_queues, .ctx = &node,
+                                   .log = &node.log},
                         .reload = {.source = config,
                                    .restart = BUF_INIT(RESTART_BYTES_MAX),
                                    .over = {.run = on_reloaded}}};
@@ -610,6 +652,7 @@ int node_serve_main(const struct settings *settings, const struct node_config *c
     int rc;
 
     services_init(&node.services);
+    agents_init(&node.agents);
     hold_hangup(SIG_BLOCK);
     store_own_process();
     log_init(&node.log, log_level_of(settings->logs.level), settings->logs.format, STDERR_FILENO);

@@ -240,6 +240,11 @@ void server_check_calls(struct server *server, const struct call_keys *keys)
     server->auth.call_keys = keys;
 }
 
+void server_show_agents(struct server *server, const struct agent_views *agents)
+{
+    server->shown.agents = agents;
+}
+
 void server_ask_validators(struct server *server,
                            bool (*ask)(void *ctx, struct recovery_question *question), void *ctx)
 {

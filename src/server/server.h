@@ -41,6 +41,9 @@ void server_show_services(struct server *server, const struct service_views *ser
 /* What proves calls of services; lives as long as the server. Before the loop runs. */
 struct call_keys;
 void server_check_calls(struct server *server, const struct call_keys *keys);
+/* The same for what its agents did. */
+struct agent_views;
+void server_show_agents(struct server *server, const struct agent_views *agents);
 
 /* Sets the function that asks validators of task types; without it none is asked. It returns false
  * for "not now". Call this before the loop runs; ctx must live until the server is freed. */

@@ -25,6 +25,9 @@ struct handler_run {
     /* Queues a report (task, lease and seq are filled in; texts are copied). Not waiting: false
      * when there is no room. A report of a lost lease is dropped, which counts as taken. */
     bool (*report)(struct handler_run *run, const struct report *report, bool wait);
+    /* Waits until everything it reported so far is stored. False: it is not, or it will not be: the
+     * lease is lost, a checkpoint was refused, or the run shall stop. */
+    bool (*stored)(struct handler_run *run);
     /* Left by the handler: the outcome, op REPORT_OP_COUNT = none (cancelled or lost), and what
      * could not be killed. */
     struct report outcome;

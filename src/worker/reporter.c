@@ -77,7 +77,7 @@ static size_t texts_bytes(const struct report *report)
            report->name.len + report->description.len + report->database_state.len +
            report->file_state.len + report->message.len + report->context.len +
            report->tasks.len + report->result.len + report->error.len + report->details.len +
-           report->reason.len;
+           report->reason.len + report->question.len;
 }
 
 static void copy_text(struct arena *arena, struct str *text, bool *failed)
@@ -108,6 +108,7 @@ static bool copy_texts(struct arena *arena, struct report *report)
     copy_text(arena, &report->error, &failed);
     copy_text(arena, &report->details, &failed);
     copy_text(arena, &report->reason, &failed);
+    copy_text(arena, &report->question, &failed);
     return !failed;
 }
 

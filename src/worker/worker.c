@@ -42,7 +42,8 @@ static void fill_config(struct worker *worker, const struct worker_config *given
 static void init_locks(struct worker *worker)
 {
     pthread_cond_t *conds[] = {&worker->line.come, &worker->claims.room_come, &worker->beats.due,
-                               &worker->end.calm, &worker->suspects.start_come};
+                               &worker->end.calm, &worker->suspects.start_come,
+                               &worker->runs.answers_come};
 
     pthread_mutex_init(&worker->lock, NULL);
     pthread_mutex_init(&worker->beats.registering, NULL);
@@ -307,6 +308,7 @@ void worker_free(struct worker *worker)
     pthread_cond_destroy(&worker->beats.due);
     pthread_cond_destroy(&worker->end.calm);
     pthread_cond_destroy(&worker->suspects.start_come);
+    pthread_cond_destroy(&worker->runs.answers_come);
     pthread_mutex_destroy(&worker->beats.registering);
     pthread_mutex_destroy(&worker->lock);
     free(worker);

@@ -16,6 +16,13 @@
 #define WORKER_STACK_BYTES_DEFAULT (256 * 1024)
 #define WORKER_GRACE_MS_DEFAULT 5000
 
+/* Who runs rules with an agent, so that a program without agents needs nothing of them. */
+struct worker_agents {
+    const struct handler_verbs *verbs;
+    const void *(*find)(void *ctx, struct str agent); /* what the verbs get; NULL = not there */
+    void *ctx;
+};
+
 /* Everything it points to lives until worker_free. Zero in a number means its default. */
 struct worker_dispatch;
 
@@ -32,6 +39,7 @@ struct worker_config {
     uint32_t rules_count;
     const struct function_handler *functions;
     uint32_t functions_count;
+    const struct worker_agents *agents;     /* rules with an agent are used; NULL = they are not */
     const struct worker_dispatch *dispatch; /* runs all tasks instead of slots; NULL = none */
 };
 

@@ -328,11 +328,16 @@ void worker_answered(void *ctx, const struct report *reports, const struct repor
     for (uint32_t i = 0; i < count; i++) {
         if (!entries[i].final)
             obey((struct run *)entries[i].task, &results[i]);
+        ((struct run *)entries[i].task)->answered_seq = reports[i].seq;
+        if (results[i].code != ERR_NONE && reports[i].op == REPORT_CHECKPOINT)
+            ((struct run *)entries[i].task)->refused = true;
         if (reports[i].op == REPORT_START)
             worker_start_answered(worker, (struct run *)entries[i].task);
         if (results[i].code != ERR_NONE)
             log_refused(worker, (struct run *)entries[i].task, &reports[i], &results[i]);
     }
+    if (worker->runs.awaiting_count)
+        pthread_cond_broadcast(&worker->runs.answers_come);
     for (uint32_t i = 0; i < count; i++) {
         struct run *run = (struct run *)entries[i].task;
 

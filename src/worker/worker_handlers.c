@@ -18,6 +18,21 @@ static void note_grace(struct handler_set *set, int64_t grace_ms)
         set->grace_ms_longest = grace_ms;
 }
 
+static int add_agent(struct handler_set *set, const struct handler_rule *rule,
+                     const struct worker *worker, struct err *err)
+{
+    const struct worker_agents *agents = worker->config.agents;
+    const void *what = agents ? agents->find(agents->ctx, rule->agent) : NULL;
+
+    if (agents && !what)
+        return err_set(err, ERR_INVALID, "There is no agent '" STR_FMT "'.", STR_ARG(rule->agent));
+    if (what)
+        set->handlers[set->count++] = (struct handler){.type = rule->type, .verbs = agents->verbs,
+                                                       .what = what,
+                                                       .spawner = worker->config.spawner};
+    return 0;
+}
+
 static int add_rule(struct handler_set *set, const struct handler_rule *rule,
                     const struct worker *worker, struct err *err)
 {
@@ -25,7 +40,9 @@ static int add_rule(struct handler_set *set, const struct handler_rule *rule,
                               .spawner = worker->config.spawner};
     struct identity identity;
 
-    if (!rule->command)
+    if (rule->agent.data)
+        return add_agent(set, rule, worker, err);
+    if (!rule->command || worker->config.agents)
         return 0;
     TRY(identity_of_rule(rule, &set->arena, &identity, err));
     handler.identity = identity.ids;

@@ -32,6 +32,8 @@ struct run {
     bool replaced;        /* its outcome was refused and a failure sent instead */
     atomic_int stop;      /* enum stop_reason; any thread */
     bool start_stored;    /* its start was answered */
+    int64_t answered_seq; /* the last of its reports that was */
+    bool refused;         /* a checkpoint of it was */
     struct run *next;
 };
 
@@ -84,6 +86,8 @@ struct worker_runs {
     uint32_t held_count;
     uint64_t next_serial;
     uint32_t quarantined_count;
+    pthread_cond_t answers_come; /* runs wait until they are stored */
+    uint32_t awaiting_count;
 };
 
 /* Tasks that were lost with their worker before (worker_suspects.c). */

@@ -63,6 +63,8 @@ struct run *worker_run_new(struct worker *worker)
     run->slot = NULL;
     run->replaced = false;
     run->start_stored = false;
+    run->answered_seq = 0;
+    run->refused = false;
     run->task.seq = 0;
     run->task.start_awaited = false;
     atomic_store(&run->task.lost, false);

@@ -6,9 +6,11 @@
 
 #include "base/clock.h"
 #include "base/fault.h"
+#include "base/thread.h"
 #include "worker/process/control_line.h"
 #include "worker/worker_int.h"
 
+#define STORED_LOOK_US (200 * CLOCK_MS_US) /* a stop does not wake who waits for answers */
 #define WATCH_US_MAX 1000 /* a commit takes less, or it does not matter */
 
 struct slot_run {
@@ -39,6 +41,24 @@ static bool queue_report(struct handler_run *base, const struct report *report, 
     struct slot_run *run = (struct slot_run *)base;
 
     return reporter_add(run->worker->reporter, &run->run->task, report, false, wait);
+}
+
+/* The reporter has a copy: its answer comes, however it ends. */
+static bool wait_stored(struct handler_run *base)
+{
+    struct run *run = ((struct slot_run *)base)->run;
+    struct worker *worker = ((struct slot_run *)base)->worker;
+
+    LOCKED(&worker->lock);
+    worker->runs.awaiting_count++;
+    while (run->answered_seq < run->task.seq && atomic_load(&run->stop) < STOP_SHUTDOWN &&
+           !atomic_load(&run->task.lost)) {
+        struct timespec at = thread_deadline(STORED_LOOK_US);
+
+        pthread_cond_timedwait(&worker->runs.answers_come, &worker->lock, &at);
+    }
+    worker->runs.awaiting_count--;
+    return run->answered_seq >= run->task.seq && !run->refused && !atomic_load(&run->task.lost);
 }
 
 /* The lease counts from when the claim was sent, or from the last answered heartbeat that knew of
@@ -80,6 +100,7 @@ static struct report run_handler(struct slot *slot, struct run *run, const struc
                                      .grace_ms = atomic_load(&worker->handlers)->grace_ms,
                                      .log = worker->log,
                                      .report = queue_report,
+                                     .stored = wait_stored,
                                      .leftover = {0, -1}},
                             .worker = worker,
                             .run = run};

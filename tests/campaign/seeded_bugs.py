@@ -199,6 +199,14 @@ BUGS = tuple(Bug(*row) for row in (
     ("window_closes_unseen", "D5",
      "a task is handed out although its window has closed",
      "engine_windows_test: a_window_that_closes_puts_off_what_is_ready"),
+    # Agents.
+    ("agent_repeats_an_unsafe_tool", "C9",
+     "a tool that may have run before a crash is called again unasked",
+     "api/test_agent_kills: UnsafeToolTest."
+     "test_an_unsafe_tool_is_repeated_only_if_a_person_says_so"),
+    ("agent_budget_allows_one_more", "C9",
+     "one call of the model more than the budget has is made",
+     "agent_budget_test: a_budget_warns_at_four_fifths_and_ends_at_all_of_it"),
     # Workers and the network.
     ("worker_keeps_lost_task", "F-B4",
      "a worker that learns that it lost a task lets the handler keep running",

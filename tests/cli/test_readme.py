@@ -166,6 +166,10 @@ class Pages(unittest.TestCase):
     def test_the_readme_does_what_it_shows(self):
         self.assertGreaterEqual(self.check(harness.ROOT / "README.md"), 1)
 
+    def test_the_tour_of_agents_does_what_it_shows(self):
+        """C9"""
+        self.assertGreaterEqual(self.check(harness.ROOT / "docs" / "agents.md"), 2)
+
     def test_the_recipes_for_secure_set_ups_do_what_they_show(self):
         """D12"""
         self.assertGreaterEqual(self.check(harness.ROOT / "docs" / "secure-setup.md",

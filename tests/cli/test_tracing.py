@@ -70,7 +70,7 @@ class Receiver:
     def check(span):
         assert HEX16.match(span["traceId"]) and HEX8.match(span["spanId"]), span
         assert HEX8.match(span.get("parentSpanId", "0" * 16)), span
-        assert span["kind"] in (1, 4, 5), span
+        assert span["kind"] in (1, 3, 4, 5), span
         start, end = int(span["startTimeUnixNano"]), int(span["endTimeUnixNano"])
         assert 1_600_000_000_000_000_000 < start <= end, span
         assert isinstance(span["startTimeUnixNano"], str)

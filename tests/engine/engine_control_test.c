@@ -1,5 +1,6 @@
 /* What people do to tasks: cancel (A8, F-H14), retry (A7), pause and resume, prioritize, recover
  * (B9), delete, each in every status, and guarded by a version. */
+#include "base/json.h"
 #include "engine_fixture.h"
 
 /* A task of the queue "q" in the given status. */
@@ -515,6 +516,56 @@ static void a_status_guards_what_people_do(void **state)
     assert_status(fx, completed, STATUS_PENDING);
 }
 
+static enum err_code answer(struct fixture *fx, struct uuid id, const char *json)
+{
+    struct control_request *request = control_prepare(&fx->arena, id, CONTROL_RESUME);
+
+    request->answer = str_of(json);
+    engine_call(fx->engine, &request->base);
+    return request->base.err.code;
+}
+
+/* C3, C9: the task waits for a person, and its handler finds the answer in its data; a further answer
+ * takes the place of the one before, and has another number. */
+static void a_question_pauses_until_it_is_answered(void **state)
+{
+    struct fixture *fx = *state;
+    struct task *held;
+    struct uuid id;
+    int64_t first = 0, second = 0;
+
+    worker(fx, "w", "q");
+    enqueue(fx, "{\"type\":\"t\",\"queue\":\"q\"}");
+    held = claim_one(fx, "w")->task;
+    id = held->id;
+    assert_int_equal(answer(fx, id, "{\"decision\":\"skip\"}"), ERR_TRANSITION);
+    report_ok(fx, "w", held, .op = REPORT_CONTINUE, .question = STR("Really?"),
+              .data = STR("{\"x\":[1],\"resume\":7}"));
+    assert_status(fx, id, STATUS_PAUSED);
+    assert_true(str_is(get(fx, id)->state, "Really?"));
+    assert_int_equal(get(fx, id)->counts.retries, 0);
+    assert_int_equal(answer(fx, id, "{\"decision\":\"skip\"}"), ERR_NONE);
+    held = claim_one(fx, "w")->task;
+    assert_true(str_starts(held->data, STR("{\"x\":[1],\"resume\":{\"event\":")));
+    assert_non_null(strstr(held->data.data, ",\"decision\":\"skip\"}}"));
+    assert_true(json_int64(json_get(json_get(held->data, STR("resume")), STR("event")), &first));
+    report_ok(fx, "w", held, .op = REPORT_CONTINUE, .question = STR("Once more?"));
+    assert_int_equal(control(fx, id, CONTROL_RESUME), ERR_NONE); /* without a word */
+    held = claim_one(fx, "w")->task;
+    assert_true(json_int64(json_get(json_get(held->data, STR("resume")), STR("event")), &second));
+    assert_int_equal(second, first);
+    report_ok(fx, "w", held, .op = REPORT_CONTINUE, .question = STR("And now?"));
+    assert_int_equal(answer(fx, id, "{\"budget\":{\"calls\":9}}"), ERR_NONE);
+    held = claim_one(fx, "w")->task;
+    assert_true(json_int64(json_get(json_get(held->data, STR("resume")), STR("event")), &second));
+    assert_true(second > first);
+    assert_null(strstr(held->data.data, "decision"));
+    report_ok(fx, "w", held, .op = REPORT_CONTINUE, .question = STR("?"), .data = STR("[1]"));
+    assert_int_equal(answer(fx, id, "{\"decision\":\"fail\"}"), ERR_TRANSITION);
+    assert_int_equal(control(fx, id, CONTROL_RESUME), ERR_NONE);
+    fx_verify(fx);
+}
+
 int main(void)
 {
     const struct CMUnitTest tests[] = {
@@ -534,6 +585,7 @@ int main(void)
         QUEUE_TEST(a_partial_task_can_be_recovered),
         QUEUE_TEST(a_version_guards_what_people_do),
         QUEUE_TEST(a_status_guards_what_people_do),
+        QUEUE_TEST(a_question_pauses_until_it_is_answered),
         QUEUE_TEST(a_retried_task_takes_its_key_again_or_stays_ended),
     };
 

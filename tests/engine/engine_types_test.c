@@ -87,7 +87,7 @@ static void where_it_is_wanted_it_fails_as_no_handler(void **state)
     struct fixture *fx = *state;
     struct uuid nobody, waits, fails, other;
 
-    fx->wanted.settings.on_no_handler = STR("fail");
+    fx->wanted.settings.unclaimed.on_no_handler = STR("fail");
     fx->wanted.settings.lease_ms = 1200; /* the sweep comes every sixth of it */
     fx->wanted.rules[0] = (struct queue_rule){.name = STR("patient"), .on_no_handler = STR("wait")};
     fx->wanted.settings.queues_count = 1;

@@ -4,6 +4,7 @@ import { html, useEffect, useState } from '../html.js';
 import { attempt, get, getAll, post, remove, useLoad } from '../api.js';
 import { Ago, Button, Card, Copy, Empty, Facts, Field, Loading, Page, Problem, Tabs,
     TabPanel } from '../parts/controls.js';
+import { Conversation, conversationOf } from '../parts/conversation.js';
 import { Confirm, FormDialog } from '../parts/dialog.js';
 import { Form } from '../parts/form.js';
 import { Depends, useParents } from '../parts/depends.js';
@@ -182,6 +183,9 @@ export default function Task({ id, query }) {
     const tabs = [{ id: 'timeline', text: t('task.timeline') }, { id: 'logs', text: t('task.logs') },
         { id: 'data', text: t('task.dataTab') },
         { id: 'checkpoints', text: t('task.checkpoints'), count: checkpoints.data?.length }];
+    const talk = conversationOf(checkpoints.data);
+    if (talk)
+        tabs.unshift({ id: 'conversation', text: t('task.conversation') });
     return html`<${Page} title=${nameOf(now)} actions=${html`<${Actions} task=${now}
         checkpoints=${checkpoints.data ?? []} reload=${task.reload}/>`}>
         <p class="under-title"><${Status} status=${now.status}/> <code>${now.id}</code>
@@ -206,6 +210,7 @@ export default function Task({ id, query }) {
                 executions=${executions.data ?? []}/>`}
             ${tab === 'logs' && html`<${Logs} base=${base} redacted=${now.redacted} ended=${ENDED.has(now.status)}/>`}
             ${tab === 'data' && html`<${Data} task=${now}/>`}
+            ${tab === 'conversation' && talk && html`<${Conversation} task=${now} checkpoint=${talk} reload=${task.reload}/>`}
             ${tab === 'checkpoints' && html`<${Checkpoints} list=${checkpoints.data ?? []}/>`}
         <//><//>`;
 }

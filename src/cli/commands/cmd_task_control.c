@@ -123,6 +123,48 @@ static int run_control(struct call *call)
     return control(call, call->args_count, "POST", verb, buf_view(&body));
 }
 
+/* Limits of an agent's budget are one object of the body. */
+static int write_budget(struct call *call, struct buf *body)
+{
+    static const struct flag limits[] = {
+        {.name = "budget-calls", .type = FLAG_INT, .field = "calls"},
+        {.name = "budget-tokens", .type = FLAG_INT, .field = "tokens"},
+        {0}};
+    struct str cost = call_given_text(call, "budget-cost");
+    struct str time = call_given_text(call, "budget-time");
+    double amount;
+
+    if (!call_given(call, "budget-calls") && !call_given(call, "budget-tokens") && !cost.data &&
+        !time.data)
+        return 0;
+    json_write_key(body, "budget");
+    buf_byte(body, '{');
+    TRY(call_write_fields_of(call, limits, body));
+    if (cost.data && (json_check(cost, NULL, NULL) < 0 || !json_double(cost, &amount)))
+        return err_set(&call->err, ERR_USAGE, "--budget-cost must be a number such as 0.50");
+    if (cost.data) {
+        json_write_key(body, "cost");
+        buf_str(body, cost);
+    }
+    if (time.data) {
+        json_write_key(body, "time");
+        json_write_string(body, time);
+    }
+    buf_byte(body, '}');
+    return 0;
+}
+
+static int run_resume(struct call *call)
+{
+    BUF_AUTO struct buf body = BUF_INIT(BODY_BYTES_MAX);
+
+    buf_byte(&body, '{');
+    TRY(call_write_fields(call, &body));
+    TRY(write_budget(call, &body));
+    buf_byte(&body, '}');
+    return control(call, call->args_count, "POST", ":resume", buf_view(&body));
+}
+
 static int run_delete(struct call *call)
 {
     return control(call, call->args_count, "DELETE", "", STR_NONE);
@@ -216,7 +258,27 @@ CONTROL(recover, "Continue orphaned or partial tasks from their checkpoint",
         "'perdura recovery validate' says whether it is possible.", recover_flags);
 CONTROL(pause, "Pause tasks",
         "A running handler is asked to save a checkpoint and stop.", version_flags);
-CONTROL(resume, "Resume paused tasks", NULL, version_flags);
+
+static const struct flag resume_flags[] = {
+    {.name = "decision", .type = FLAG_WORD, .value = "WORD", .field = "decision",
+     .choices = "retry|skip|fail",
+     .help = "what becomes of an agent's tool call that may have happened"},
+    {.name = "budget-calls", .type = FLAG_INT, .value = "N", .min = 1, .max = INT64_MAX,
+     .help = "an agent's new limit of calls for the task"},
+    {.name = "budget-tokens", .type = FLAG_INT, .value = "N", .min = 1, .max = INT64_MAX,
+     .help = "its new limit of tokens"},
+    {.name = "budget-cost", .type = FLAG_TEXT, .value = "AMOUNT", .help = "its new limit of cost"},
+    {.name = "budget-time", .type = FLAG_DURATION, .value = "D", .help = "its new limit of time"},
+    VERSION_FLAG,
+    {0}};
+
+const struct command task_resume = {
+    .name = "resume", .summary = "Resume paused tasks", .arguments = "ID…",
+    .details = "A task that asked gets the answer with it: the state of the task says what it "
+               "asked. Limits of a budget are totals of the task.",
+    .example = "perdura task resume " EXAMPLE_ID, .flags = resume_flags,
+    .groups = FLAGS_CLIENT | FLAGS_JSON, .args_min = 1, .args_max = COMMAND_ARGS_MAX,
+    .run = run_resume};
 
 #undef ASK_EDIT
 #define ASK_EDIT(member, path, bytes, flag, values, helps) " --" flag " 'seen, I wait for a reply'"

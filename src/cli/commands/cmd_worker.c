@@ -54,7 +54,8 @@ static int run(struct call *call)
 
     TRY(store_call_config(call, &config));
     TRY(fill_options(call, &options));
-    if (config.settings.handlers_count + config.settings.pool.services_count == 0)
+    if (config.settings.handlers_count + config.settings.pool.services_count +
+            config.settings.agents.agents_count == 0)
         return err_set(&call->err, ERR_INVALID, "no handlers are configured; list them under "
                        "'handlers:' or 'services:' in perdura.yaml or pass --config FILE");
     return node_worker_main(&config.settings, &options, &source);

@@ -61,7 +61,8 @@ static void check_handlers(struct doctor *doctor)
                              STR_ARG(rule->type), rule->validate_command[0]),
                 STR("install the program, make it executable, or correct 'validate'"));
         }
-        if (rule->service.data || (rule->command && node_program_exists(rule, rule->command)))
+        if (rule->service.data || rule->agent.data ||
+            (rule->command && node_program_exists(rule, rule->command)))
             continue;
         missing++;
         if (!rule->command) {

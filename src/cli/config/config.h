@@ -68,6 +68,7 @@ enum config_kind {
     CONFIG_BYTES,     /* 1024, 64KiB, 1MiB */
     CONFIG_PRIORITY,
     CONFIG_RATIO,     /* 0 to 1, kept in millionths */
+    CONFIG_AMOUNT,    /* a number of at most six decimals, kept in millionths */
     CONFIG_RATE,      /* "100/s", "5/s burst 10" or {count, per, burst} */
     CONFIG_POLICY,    /* retry_policy; sets has_retry_policy too */
     CONFIG_ORDER,
@@ -75,6 +76,7 @@ enum config_kind {
     CONFIG_ARGV,      /* a list of texts, as a NULL-terminated argv */
     CONFIG_VARIABLES, /* a mapping, as NULL-terminated "NAME=value" */
     CONFIG_METADATA,  /* {pointer: value} of a rule */
+    CONFIG_JSON,      /* a mapping, as the JSON object it looks like */
     CONFIG_LIST,      /* a list of mappings */
     CONFIG_SCOPES,    /* a list of scopes and roles, or one text with spaces between */
     CONFIG_RANGES,    /* a list of addresses and ranges of them */
@@ -126,6 +128,11 @@ extern const struct config_record config_certificate_record, config_group_record
 /* Those of `services:`, config_services.c. */
 int config_check_services(const struct config *config, const char *name, struct err *err);
 extern const struct config_record config_service_record;
+/* Those of `models:`, `agents:` and `tools:`, config_agents.c. */
+int config_check_agents(const struct config *config, const char *name, struct err *err);
+int config_read_prompts(struct config *config, struct err *err);
+bool config_same_agents(const struct config *a, const struct config *b);
+extern const struct config_record config_model_record, config_agent_record, config_tool_record;
 
 /* The value as a person would write it; passwords in addresses and secrets are hidden. */
 void config_show(const struct config *config, const struct config_field *field, struct buf *out);

@@ -67,6 +67,7 @@ static bool same_field(const void *a, const void *b, const struct config_field *
     case CONFIG_WORD:
     case CONFIG_ADDRESS:
     case CONFIG_URL:
+    case CONFIG_JSON:
         return str_eq(*(const struct str *)in_a, *(const struct str *)in_b);
     case CONFIG_METADATA: /* the pointer, and its value behind it */
         return same_texts(in_a, in_b, 2);
@@ -159,7 +160,8 @@ static int follow(struct config *now, const struct config *before, struct buf *r
 /* Also in what files named by settings hold. */
 static bool is_same(const struct config *now, const struct config *before)
 {
-    return same_records(now, before, &config_root) && str_eq(now->file, before->file) &&
+    return same_records(now, before, &config_root) && config_same_agents(now, before) &&
+           str_eq(now->file, before->file) &&
            str_eq(now->settings.access.token, before->settings.access.token) &&
            str_eq(now->settings.tracing.headers, before->settings.tracing.headers);
 }

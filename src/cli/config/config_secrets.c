@@ -312,10 +312,37 @@ static int read_headers(struct config *config, struct err *err)
     return 0;
 }
 
+static int read_model_keys(struct config *config, struct err *err)
+{
+    const struct agent_settings *agents = &config->settings.agents;
+    struct arena *arena = &config->arena;
+
+    for (uint32_t i = 0; i < agents->models_count; i++) {
+        struct model_rule *rule = (struct model_rule *)(uintptr_t)&agents->models[i];
+        struct str named = arena_format(arena, "key of model " STR_FMT, STR_ARG(rule->name));
+
+        if (rule->key_file.data)
+            TRY(read_secret_file(arena_cstr(arena, rule->key_file), named, arena, &rule->key, err));
+        if (!rule->key_env.data)
+            continue;
+        rule->key = config_getenv(NULL, arena_cstr(arena, rule->key_env));
+        if (!rule->key.data)
+            return err_set(err, ERR_INVALID, "the variable " STR_FMT " (" STR_FMT ") is not set",
+                           STR_ARG(rule->key_env), STR_ARG(named));
+        for (size_t at = 0; at < rule->key.len; at++)
+            if ((unsigned char)rule->key.data[at] <= ' ' || rule->key.data[at] == 127)
+                return err_set(err, ERR_INVALID, "the variable " STR_FMT " (" STR_FMT ") must be "
+                               "one word", STR_ARG(rule->key_env), STR_ARG(named));
+    }
+    return 0;
+}
+
 int config_read_secrets(struct config *config, const struct config_inputs *inputs,
                         struct err *err)
 {
     TRY(read_headers(config, err));
+    TRY(read_model_keys(config, err));
+    TRY(config_read_prompts(config, err));
     TRY(read_token(config, inputs, err));
     return read_password(config, inputs, err);
 }

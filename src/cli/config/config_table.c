@@ -65,6 +65,9 @@ static int check_handler(const void *record, struct err *err)
     if (rule->command && rule->service.data)
         return err_set(err, ERR_INVALID, "handler '" STR_FMT "' has both command and service; "
                        "keep one of them", STR_ARG(rule->type));
+    if (rule->agent.data && (rule->command || rule->service.data))
+        return err_set(err, ERR_INVALID, "handler '" STR_FMT "' has an agent and a command or "
+                       "service; keep one of them", STR_ARG(rule->type));
     if (rule->validate_command && rule->validate_url.data)
         return err_set(err, ERR_INVALID, "handler '" STR_FMT "' has two validators, a command and "
                        "a url; keep one of them", STR_ARG(rule->type));
@@ -110,6 +113,8 @@ static const struct config_field handler_fields[] = {
      .help = "target service, one of services"},
     {.key = "method", .kind = CONFIG_TEXT, AT(handler_rule, method), .max = BOUND_NAME_BYTES,
      .help = "method of the target service"},
+    {.key = "agent", .kind = CONFIG_TEXT, AT(handler_rule, agent), .max = AGENT_ID_BYTES,
+     .help = "language-model agent, one of agents"},
     {.key = "environment", .kind = CONFIG_VARIABLES, AT(handler_rule, environment), .max = 256,
      .help = "additional environment variables of the command"},
     {.key = "user", .kind = CONFIG_TEXT, AT(handler_rule, user), .max = BOUND_NAME_BYTES,
@@ -140,12 +145,12 @@ static const struct config_field handler_fields[] = {
     {.key = "output_max", .kind = CONFIG_BYTES, AT(handler_rule, output_bytes_max), .absent = -1,
      .max = INT64_C(1) << 30,
      .help = "bytes kept per run of its output and of logs and states on descriptor 3"},
-    {.key = "memory_max", .kind = CONFIG_BYTES, AT(handler_rule, memory_bytes_max),
+    {.key = "memory_max", .kind = CONFIG_BYTES, AT(handler_rule, limits.memory_bytes_max),
      .min = 1024 * 1024, .max = INT64_C(1) << 50,
      .help = "memory each process of the command may ask for (default: no limit)"},
-    {.key = "file_max", .kind = CONFIG_BYTES, AT(handler_rule, file_bytes_max), .min = 1,
+    {.key = "file_max", .kind = CONFIG_BYTES, AT(handler_rule, limits.file_bytes_max), .min = 1,
      .max = INT64_C(1) << 50, .help = "size of each file the command may write"},
-    {.key = "processes_max", .kind = CONFIG_INT, AT(handler_rule, processes_max), .min = 1,
+    {.key = "processes_max", .kind = CONFIG_INT, AT(handler_rule, limits.processes_max), .min = 1,
      .max = 4194304,
      .help = "most processes and threads of its user; does not limit root"},
     {.key = "retention", .kind = CONFIG_DURATION, AT(handler_rule, retention_ms), .absent = -1,
@@ -379,11 +384,11 @@ static const struct config_field root_fields[] = {
     {.key = "worker_timeout", .kind = CONFIG_DURATION, SETTING(worker_timeout_ms), .absent = -1,
      .min = 100, .max = 30 * DAY_MS, .env = "WORKER_TIMEOUT",
      .help = "a worker silent this long is removed (default: two leases)"},
-    {.key = "on_no_handler", .live = true, .kind = CONFIG_WORD, SETTING(on_no_handler),
+    {.key = "on_no_handler", .live = true, .kind = CONFIG_WORD, SETTING(unclaimed.on_no_handler),
      .fallback = "wait", .choices = "wait|fail",
      .help = "what happens to tasks whose type no live worker of their queue handles: they "
              "wait, or fail as no_handler"},
-    {.key = "unclaimed_after", .live = true, .kind = CONFIG_DURATION, SETTING(unclaimed_after_ms),
+    {.key = "unclaimed_after", .live = true, .kind = CONFIG_DURATION, SETTING(unclaimed.after_ms),
      .fallback = "5m", .min = 1000, .max = BOUND_DELAY_MS,
      .help = "raise an alert when a task has been due this long and no live worker can take it"},
     {.key = "grace", .live = true, .kind = CONFIG_DURATION, SETTING(grace_ms),
@@ -464,6 +469,12 @@ static const struct config_field root_fields[] = {
     {.key = "services", .live = true, .kind = CONFIG_LIST, SETTING_LIST(pool.services), .max = 1024,
      .record = &config_service_record,
      .help = "programs of others that run tasks, over HTTP or gRPC"},
+    {.key = "models", .live = true, .kind = CONFIG_LIST, SETTING_LIST(agents.models), .max = 64,
+     .record = &config_model_record, .help = "language models that agents call"},
+    {.key = "agents", .live = true, .kind = CONFIG_LIST, SETTING_LIST(agents.agents), .max = 64,
+     .record = &config_agent_record, .help = "tasks that a language model works on"},
+    {.key = "tools", .live = true, .kind = CONFIG_LIST, SETTING_LIST(agents.tools), .max = 256,
+     .record = &config_tool_record, .help = "what agents may do"},
     {.key = "queues", .live = true, .kind = CONFIG_LIST, SETTING_LIST(queues), .max = BOUND_QUEUES,
      .record = &queue_record, .help = "limits and order of queues"},
     {.key = "rules", .live = true, .kind = CONFIG_LIST, SETTING_LIST(rules), .max = 1024,

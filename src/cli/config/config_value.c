@@ -74,6 +74,26 @@ static bool parse_ratio(struct str text, int64_t *millionths)
     return *millionths <= 1000000;
 }
 
+/* Digits, and perhaps a point and up to six digits more. */
+static bool parse_amount(struct str text, int64_t max, int64_t *millionths)
+{
+    const char *point = text.len ? memchr(text.data, '.', text.len) : NULL;
+    struct str whole = point ? str_span(text.data, (size_t)(point - text.data)) : text;
+    struct str part = point ? str_span(point + 1, text.len - whole.len - 1) : STR_NONE;
+    int64_t unit = 100000, value;
+
+    if (whole.len == 0 || whole.len > 7 || (point && (part.len == 0 || part.len > 6)) ||
+        !str_to_int64(whole, &value) || value < 0)
+        return false;
+    *millionths = value * 1000000;
+    for (size_t i = 0; i < part.len; i++, unit /= 10) {
+        if (part.data[i] < '0' || part.data[i] > '9')
+            return false;
+        *millionths += (part.data[i] - '0') * unit;
+    }
+    return *millionths <= max * 1000000;
+}
+
 bool config_bytes_parse(struct str text, int64_t *bytes)
 {
     static const struct {
@@ -172,6 +192,9 @@ static int set_number(void *at, const struct config_field *field, struct str tex
         must = config_bytes_parse(text, &value) ? NULL : "a size such as 4096, 64KiB or 1MiB";
     else if (field->kind == CONFIG_RATIO)
         must = parse_ratio(text, &value) ? NULL : "a number from 0 to 1 such as 0.05";
+    else if (field->kind == CONFIG_AMOUNT)
+        must = parse_amount(text, field->max, &value)
+                   ? NULL : "a number such as 0.15, with at most six decimals, up to 1000000";
     else if (field->kind == CONFIG_PRIORITY)
         must = config_priority_parse(text, &value)
                    ? NULL : "a number from -1000 to 1000, or low, medium, high, critical";
@@ -182,7 +205,7 @@ static int set_number(void *at, const struct config_field *field, struct str tex
         return err_set(err, ERR_INVALID, "%s is '" STR_FMT "'; it must be %s", field->key,
                        STR_ARG(text), must);
     if (field->kind != CONFIG_PRIORITY && field->kind != CONFIG_RATIO &&
-        (value < field->min || value > field->max))
+        field->kind != CONFIG_AMOUNT && (value < field->min || value > field->max))
         return err_set(err, ERR_INVALID, "%s is '" STR_FMT "'; it must be from %lld to %lld%s",
                        field->key, STR_ARG(text), (long long)field->min, (long long)field->max,
                        field->kind == CONFIG_DURATION ? " ms" : "");
@@ -283,6 +306,7 @@ int config_set_scalar(void *record, const struct config_field *field, struct str
     case CONFIG_DURATION:
     case CONFIG_PRIORITY:
     case CONFIG_RATIO:
+    case CONFIG_AMOUNT:
         return set_number(at, field, text, err);
     case CONFIG_BOOL:
         return set_bool(at, field, text, err);
@@ -302,6 +326,7 @@ int config_set_scalar(void *record, const struct config_field *field, struct str
         return err_set(err, ERR_INVALID, "%s must be a list", field->key);
     case CONFIG_VARIABLES:
     case CONFIG_METADATA:
+    case CONFIG_JSON:
     case CONFIG_GROUPS:
         break;
     }
@@ -378,7 +403,7 @@ static void show_number(struct buf *out, const struct config_field *field, int64
         buf_text(out, "(not set)");
     else if (field->kind == CONFIG_DURATION)
         show_duration(out, value);
-    else if (field->kind == CONFIG_RATIO)
+    else if (field->kind == CONFIG_RATIO || field->kind == CONFIG_AMOUNT)
         buf_format(out, "%g", (double)value / 1e6);
     else
         buf_int(out, value);

@@ -4,6 +4,7 @@
 #include "cli/config/config_walk.h"
 
 #include "base/json.h"
+#include "cli/config/config_json.h"
 #include "cli/frame/suggest.h"
 #include "core/bounds.h"
 
@@ -398,6 +399,22 @@ static int set_groups(struct walk *walk, const yaml_node_t *node, const struct c
     return 0;
 }
 
+static int set_json(struct walk *walk, const yaml_node_t *node, const struct config_field *field,
+                    void *record)
+{
+    BUF_AUTO struct buf json = BUF_INIT(CONFIG_BYTES_MAX);
+    struct str text;
+
+    if (node->type != YAML_MAPPING_NODE || !config_write_json(walk->document, node, &json) ||
+        json_check(buf_view(&json), NULL, NULL) < 0)
+        return refuse(walk, node, field->key, "a mapping that could be JSON");
+    text = arena_str(&walk->config->arena, buf_view(&json));
+    if (!text.data)
+        return out_of_memory(walk);
+    memcpy((char *)record + field->offset, &text, sizeof text);
+    return 0;
+}
+
 static int set_field(struct walk *walk, const yaml_node_t *node, const struct config_field *field,
                      void *record)
 {
@@ -411,6 +428,8 @@ static int set_field(struct walk *walk, const yaml_node_t *node, const struct co
         return set_variables(walk, node, field, record);
     if (field->kind == CONFIG_METADATA)
         return set_metadata(walk, node, field, record);
+    if (field->kind == CONFIG_JSON)
+        return set_json(walk, node, field, record);
     if (field->kind == CONFIG_LIST)
         return set_list(walk, node, field, record);
     if (field->kind == CONFIG_RANGES)

@@ -93,6 +93,7 @@ const struct report_field report_fields[REPORT_FIELDS] = {
     {"tasks", REPORT_IS_ARRAY, OP(SPAWN), OP(SPAWN), AT(tasks), 0, 0},
     {"delay_ms", REPORT_IS_INT, OP(CONTINUE), 0, AT(delay_ms), 0, BOUND_DELAY_MS},
     {"wait_children", REPORT_IS_BOOL, OP(CONTINUE), 0, AT(wait_children), 0, 0},
+    {"question", REPORT_IS_TEXT, OP(CONTINUE), 0, AT(question), 0, 0},
     {"error", REPORT_IS_TEXT, OP(FAIL), 0, AT(error), 0, 0},
     {"details", REPORT_IS_JSON, OP(FAIL), 0, AT(details), 0, 0},
     {"retryable", REPORT_IS_BOOL, OP(FAIL), 0, AT(retryable), 0, 0},

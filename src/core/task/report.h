@@ -64,6 +64,7 @@ struct report {
     struct str result;         /* JSON: complete, partial; absent = no value */
     int64_t delay_ms;          /* continue; -1 = absent */
     bool wait_children;        /* continue */
+    struct str question;       /* continue: the task is paused until a person answers */
     struct str error;          /* fail */
     struct str details;        /* JSON: fail */
     bool retryable;            /* fail: default true */
@@ -93,7 +94,7 @@ struct report_field {
     int64_t min, max;
 };
 
-#define REPORT_FIELDS 25
+#define REPORT_FIELDS 26
 #define REPORT_FIELD_TASK 0
 #define REPORT_FIELD_OP 3
 extern const struct report_field report_fields[REPORT_FIELDS];

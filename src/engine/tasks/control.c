@@ -16,6 +16,7 @@
 #include "engine/tasks/awaited.h"
 #include "engine/tasks/ended.h"
 #include "engine/tasks/reopen.h"
+#include "engine/tasks/resume_answer.h"
 
 static int refuse_transition(struct err *err, const struct task *task, const char *what,
                              const char *advice)
@@ -112,7 +113,7 @@ static int resume(struct batch *batch, struct task *task, struct control_request
     const char *state;
     enum status to;
 
-    if (task->lease.pause_requested) { /* held, or lost since */
+    if (task->lease.pause_requested && !request->answer.data) { /* held, or lost since */
         task->lease.pause_requested = false;
         TRY(batch_touch(batch, task, err));
         return batch_event(batch, task, request->actor, STR("{\"pause_requested\":false}"), err);
@@ -120,6 +121,8 @@ static int resume(struct batch *batch, struct task *task, struct control_request
     if (task->status != STATUS_PAUSED)
         return refuse_transition(err, task, "resumed", "; only a paused one can");
     TRY(makers_vouch(batch, &request->base, task, err));
+    if (request->answer.data)
+        TRY(resume_answer_put(batch, task, request->answer, err));
     TRY(batch_waiting_status(batch, task, &to, &state, err));
     if (task->waits.unsatisfied && outcome_unsatisfied(task->spec.on_unsatisfied) != STATUS_PENDING)
         to = STATUS_BLOCKED; /* a dependency failed while it was paused: decided below */

@@ -31,7 +31,8 @@ static bool is_outcome(enum report_op op)
 /* Of everything an outcome says, so that the same one sent again is recognised. */
 static int64_t content_hash(const struct report *report)
 {
-    const struct str parts[] = {report->result, report->data, report->error, report->details};
+    const struct str parts[] = {report->result, report->data, report->error, report->details,
+                                report->question};
     uint64_t hash = hash_bytes64(&report->op, sizeof report->op, 1);
     int64_t numbers[] = {report->delay_ms, report->wait_children, report->retryable};
 
@@ -472,6 +473,7 @@ static void check_bounds(struct report *report, struct report_result *result)
                   {report->details, BOUND_METADATA_BYTES, "details is larger than 16 KiB"},
                   {report->name, BOUND_NAME_BYTES, "name is longer than 200 bytes"},
                   {report->reason, BOUND_NAME_BYTES, "reason is longer than 200 bytes"},
+                  {report->question, BOUND_NAME_BYTES, "question is longer than 200 bytes"},
                   {report->state, BOUND_NAME_BYTES, "state is longer than 200 bytes"},
                   {report->description, BOUND_ERROR_BYTES, "description is longer than 4 KiB"}};
 

@@ -104,6 +104,18 @@ static int go_on(struct batch *batch, struct task *task, const struct report *re
                       err);
 }
 
+/* It waits for a person: its state is the question. */
+static int ask(struct batch *batch, struct task *task, struct str question, struct err *err)
+{
+    const char *state;
+
+    if (!question.data || !status_allows(task->status, STATUS_PAUSED, MOVE_PAUSE))
+        return 0;
+    state = TRY_MEMORY(arena_cstr(&batch->arena, question));
+    return batch_move(batch, task, STATUS_PAUSED, MOVE_PAUSE, state, ACTOR_WORKER,
+                      STR("{\"reason\":\"question\"}"), err);
+}
+
 /* Also of the sweep, for a task over its timeout. */
 static int fail(struct batch *batch, struct task *task, const struct report *report,
                 struct err *err)
@@ -157,6 +169,8 @@ int report_outcome(struct batch *batch, struct task *task, const struct report *
         break;
     case REPORT_CONTINUE:
         rc = go_on(batch, task, report, err);
+        if (rc == 0)
+            rc = ask(batch, task, report->question, err);
         break;
     case REPORT_FAIL:
         rc = fail(batch, task, report, err);

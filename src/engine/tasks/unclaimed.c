@@ -11,7 +11,7 @@
 
 static bool fails_anywhere(const struct settings *settings)
 {
-    if (str_is(settings->on_no_handler, "fail"))
+    if (str_is(settings->unclaimed.on_no_handler, "fail"))
         return true;
     for (uint32_t i = 0; i < settings->queues_count; i++)
         if (str_is(settings->queues[i].on_no_handler, "fail"))

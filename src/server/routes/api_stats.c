@@ -157,7 +157,7 @@ static void write_alerts(struct api_call *call, const struct stats_look *stats)
     struct alert_facts facts = {.queues = queues,
                                 .queues_count = queues ? request->queues_count : 0,
                                 .unclaimed_after_us =
-                                    call->server->settings->unclaimed_after_ms * CLOCK_MS_US,
+                                    call->server->settings->unclaimed.after_ms * CLOCK_MS_US,
                                 .no_leader = request->stats.no_leader,
                                 .clock_behind_us = request->stats.clock_behind_us,
                                 .storage_full = request->stats.storage_full,

@@ -69,10 +69,85 @@ static int parse_change(struct api_call *call, struct control_request *request)
     return 0;
 }
 
+static int check_amount(struct str budget, const char *name, bool whole, struct err *err)
+{
+    struct str value = json_get(budget, str_of(name));
+    int64_t count;
+    double number;
+
+    if (!value.data || (whole ? json_int64(value, &count) && count > 0
+                              : json_double(value, &number) && number > 0 && number <= 1e6))
+        return 0;
+    return err_set_field(err, ERR_INVALID, "budget", "'%s' of 'budget' must be a %snumber above 0",
+                         name, whole ? "whole " : "");
+}
+
+static int check_budget(struct str budget, struct arena *arena, struct err *err)
+{
+    static const char *const names[] = {"calls", "tokens", "cost", "time"};
+    struct json_member member;
+    struct json_iter iter;
+    struct str time;
+    int64_t ms;
+
+    if (json_kind(budget) != JSON_OBJECT || json_count(budget) == 0)
+        return err_set_field(err, ERR_INVALID, "budget", "'budget' must be an object with calls, "
+                             "tokens, cost or time");
+    json_begin(budget, &iter);
+    while (json_next_member(&iter, &member)) {
+        bool known = false;
+
+        for (size_t i = 0; i < sizeof names / sizeof *names; i++)
+            known |= json_key_is(member.key, str_of(names[i]));
+        if (!known)
+            return err_set_field(err, ERR_INVALID, "budget", "'budget' may have calls, tokens, "
+                                 "cost and time only");
+    }
+    TRY(check_amount(budget, "calls", true, err));
+    TRY(check_amount(budget, "tokens", true, err));
+    TRY(check_amount(budget, "cost", false, err));
+    time = json_get(budget, STR("time"));
+    if (!time.data || (json_kind(time) == JSON_STRING &&
+                       str_to_duration_ms(json_string(time, arena), &ms) && ms > 0))
+        return 0;
+    return err_set_field(err, ERR_INVALID, "budget", "'time' of 'budget' must be a duration, such "
+                         "as \"10m\"");
+}
+
+/* The answer to what an agent asked: {"decision":…,"budget":…}. */
+static int parse_answer(struct api_call *call, const struct body_field *decision,
+                        const struct body_field *budget, struct control_request *request)
+{
+    BUF_AUTO struct buf out = BUF_INIT(BOUND_METADATA_BYTES);
+    struct str word = STR_NONE;
+
+    TRY(body_text(decision, BOUND_NAME_BYTES, call->arena, &word, &call->err));
+    if (word.data && !str_is(word, "retry") && !str_is(word, "skip") && !str_is(word, "fail"))
+        return err_set_field(&call->err, ERR_INVALID, "decision",
+                             "'decision' must be retry, skip or fail");
+    if (budget->value.data)
+        TRY(check_budget(budget->value, call->arena, &call->err));
+    if (!word.data && !budget->value.data)
+        return 0;
+    buf_byte(&out, '{');
+    if (word.data)
+        json_write_member_string(&out, "decision", word);
+    if (budget->value.data) {
+        buf_text(&out, word.data ? ",\"budget\":" : "\"budget\":");
+        buf_str(&out, budget->value);
+    }
+    buf_byte(&out, '}');
+    if (out.failed)
+        return err_set_field(&call->err, ERR_TOO_LARGE, "budget", "'budget' is too large");
+    request->answer = arena_str(call->arena, buf_view(&out));
+    return request->answer.data ? 0 : err_no_memory(&call->err);
+}
+
 static int parse_body(struct api_call *call, struct control_request *request)
 {
-    enum { IF_VERSION, REASON, EXTRA };
-    struct body_field fields[] = {{.name = "if_version"}, {.name = "reason"}, {.name = NULL}};
+    enum { IF_VERSION, REASON, EXTRA, FURTHER };
+    struct body_field fields[] = {{.name = "if_version"}, {.name = "reason"}, {.name = NULL},
+                                  {.name = NULL}};
     size_t count = EXTRA;
     struct str object;
 
@@ -83,6 +158,10 @@ static int parse_body(struct api_call *call, struct control_request *request)
         fields[count++].name = "method";
     else if (request->op == CONTROL_RETRY)
         fields[count++].name = "ignore_dependencies";
+    if (request->op == CONTROL_RESUME) {
+        fields[count++].name = "decision";
+        fields[count++].name = "budget";
+    }
     TRY(body_parse(object, fields, count, &call->err));
     TRY(parse_if_version(call, &fields[IF_VERSION], request));
     TRY(parse_reason(&fields[REASON], call->arena, &request->reason, &call->err));
@@ -91,6 +170,8 @@ static int parse_body(struct api_call *call, struct control_request *request)
                                "priority", call->arena, &request->priority, &call->err));
     if (request->op == CONTROL_RECOVER)
         TRY(api_parse_method(&fields[EXTRA], call->arena, &request->method, &call->err));
+    if (request->op == CONTROL_RESUME)
+        TRY(parse_answer(call, &fields[EXTRA], &fields[FURTHER], request));
     if (request->op == CONTROL_RETRY)
         TRY(body_bool(&fields[EXTRA], &request->ignore_dependencies, &call->err));
     return 0;

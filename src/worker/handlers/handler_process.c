@@ -351,6 +351,7 @@ static struct report said_report(struct command_run *command)
 
     report.data = arena_str(arena, report.data);
     report.result = arena_str(arena, report.result);
+    report.question = arena_str(arena, report.question);
     if (report.op == REPORT_FAIL) {
         struct report said = report;
 
@@ -460,8 +461,8 @@ static struct process_spec make_spec(const struct handler *handler, struct comma
     spec.grace_ms = rule->grace_ms >= 0 ? rule->grace_ms : run->grace_ms;
     spec.output_bytes_max =
         rule->output_bytes_max >= 0 ? rule->output_bytes_max : PROCESS_OUTPUT_BYTES_DEFAULT;
-    spec.limits = (struct process_limits){rule->memory_bytes_max, rule->file_bytes_max,
-                                          rule->processes_max};
+    spec.limits = (struct process_limits){
+        rule->limits.memory_bytes_max, rule->limits.file_bytes_max, rule->limits.processes_max};
     return spec;
 }
 
@@ -486,7 +487,7 @@ static void run_command(const struct handler *handler, struct handler_run *run)
     struct err err = {0};
 
     command_run_init(&command, run);
-    command.memory_limited = rule->memory_bytes_max > 0;
+    command.memory_limited = rule->limits.memory_bytes_max > 0;
     run->report(run, &started, true);
     spec = make_spec(handler, &command, environment);
     command.bytes_max = spec.output_bytes_max;

@@ -185,6 +185,7 @@ static int take_continue(struct context *ctx, const struct field *line, struct s
         {"data", take_json, AT(data), BOUND_DATA_BYTES, 0, false},
         {"delay_ms", take_delay, 0, 0, 0, false},
         {"wait_children", take_bool, AT(wait_children), 0, 0, false},
+        {"question", take_text, AT(question), BOUND_NAME_BYTES, 0, false},
         {NULL, NULL, 0, 0, 0, false},
     };
 

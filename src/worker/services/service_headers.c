@@ -38,7 +38,7 @@ static bool add_task(const struct visit *visit, struct service_call *call)
     char id[UUID_TEXT_BYTES];
 
     uuid_format(&work->id, id);
-    return add_text(visit, "Idempotency-Key", str_of(id)) &&
+    return add_text(visit, "Idempotency-Key", call->key.data ? call->key : str_of(id)) &&
            add_text(visit, "Perdura-Task-Id", str_of(id)) &&
            add_number(visit, "Perdura-Attempt", work->attempt) &&
            add_number(visit, "Perdura-Deadline-Ms", left_ms > 0 ? left_ms : 0) &&

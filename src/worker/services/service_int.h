@@ -79,6 +79,7 @@ struct service_call {
     struct run *run;
     struct service_line *line; /* NULL = there is no service of this name */
     struct str method;         /* in the work, or of a route */
+    struct str key;            /* Idempotency-Key; absent = the id of the task */
     enum call_phase phase;
     CURL *easy;
     struct grpc_stream *stream; /* in place of easy */

@@ -96,7 +96,7 @@ static void a_queue_says_whether_what_nobody_has_fails_else_the_server(void **st
 
     (void)state;
     for (int i = 0; i < 2; i++) {
-        settings.on_no_handler = i ? STR("fail") : STR("wait");
+        settings.unclaimed.on_no_handler = i ? STR("fail") : STR("wait");
         assert_true(settings_no_handler_fails(&settings, STR("fails")));
         assert_false(settings_no_handler_fails(&settings, STR("waits")));
         assert_int_equal(settings_no_handler_fails(&settings, STR("plain")), i);
