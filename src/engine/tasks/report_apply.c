@@ -406,8 +406,7 @@ static int prefetch(struct batch *batch, struct report_request *request)
         ids[i] = request->reports[i].task_id;
         tokens[i] = request->reports[i].lease_token;
     }
-    if (batch_recall(batch, ids, tokens, request->count, &request->base.err) < 0)
-        return -(int)request->base.err.code;
+    TRY(batch_recall(batch, ids, tokens, request->count, &request->base.err));
     return batch_prefetch(batch, ids, request->count, &request->base.err);
 }
 
@@ -436,8 +435,7 @@ int report_apply(struct batch *batch, struct request *base)
         request->worker_id = STR_NONE;
     else
         TRY(hear_worker(batch, request));
-    if (prefetch(batch, request) < 0)
-        return -(int)request->base.err.code;
+    TRY(prefetch(batch, request));
     for (uint32_t i = 0; i < request->count; i++) {
         struct report_result *result = &request->results[i];
         struct report *report = &request->reports[i];
@@ -447,11 +445,9 @@ int report_apply(struct batch *batch, struct request *base)
         name_maker(base, report);
         if (!refused)
             *result = (struct report_result){.code = ERR_NONE};
-        if ((refused ? apply_refused(batch, request->worker_id, report, result,
-                                     &request->base.err)
-                     : apply_element(batch, request->worker_id, report, result,
-                                     &request->base.err)) < 0)
-            return -(int)request->base.err.code;
+        TRY(refused ? apply_refused(batch, request->worker_id, report, result, &request->base.err)
+                    : apply_element(batch, request->worker_id, report, result,
+                                    &request->base.err));
     }
     return 0;
 }
