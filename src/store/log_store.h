@@ -94,6 +94,9 @@ struct log_verbs {
     /* Which of these executions still have lines. */
     int (*heads_alive)(struct store *store, const struct log_part *heads, uint32_t count,
                        bool *alive, struct err *err);
+    /* Which of these lines are there with their hash. NULL where no other node writes lines. */
+    int (*heads_stand)(struct store *store, const struct log_part *heads, uint32_t count,
+                       bool *stand, struct err *err);
     int (*anchors_trim)(struct store *store, int64_t through_serial, struct err *err);
     /* Removes the text of the lines of a level and leaves its hash (logchain_content).
      * emptied: how many lines of each range. */

@@ -477,21 +477,53 @@ static int anchors_read(struct store *base, int64_t after_serial, uint32_t limit
     return arena->failed ? err_no_memory(err) : 0;
 }
 
+static void put_ids(struct pg_params *params, const struct log_part *heads, uint32_t count)
+{
+    array_begin(params, PG_OID_UUID);
+    for (uint32_t i = 0; i < count; i++)
+        array_uuid(params, &heads[i].head.execution_id);
+    array_end(params);
+}
+
+/* One answer for each. */
+static int ask_each(struct pg_store *store, enum pg_sql_name name, uint32_t count, bool *answers,
+                    struct err *err)
+{
+    PGresult *result;
+
+    TRY(pg_query(store, name, &result, err));
+    for (uint32_t i = 0; i < count; i++)
+        answers[i] = (int)i >= PQntuples(result) || get_bool(result, (int)i, 0);
+    PQclear(result);
+    return 0;
+}
+
 static int heads_alive(struct store *base, const struct log_part *heads, uint32_t count,
                        bool *alive, struct err *err)
 {
-    struct pg_store *store = pg_of(base);
-    PGresult *result;
+    put_ids(&pg_of(base)->conn.params, heads, count);
+    return ask_each(pg_of(base), PGSQL_heads_alive, count, alive, err);
+}
 
-    array_begin(&store->conn.params, PG_OID_UUID);
+static int heads_stand(struct store *base, const struct log_part *heads, uint32_t count,
+                       bool *stand, struct err *err)
+{
+    struct pg_params *params = &pg_of(base)->conn.params;
+
+    put_ids(params, heads, count);
+    array_begin(params, PG_OID_INT8);
     for (uint32_t i = 0; i < count; i++)
-        array_uuid(&store->conn.params, &heads[i].head.execution_id);
-    array_end(&store->conn.params);
-    TRY(pg_query(store, PGSQL_heads_alive, &result, err));
-    for (uint32_t i = 0; i < count; i++)
-        alive[i] = (int)i >= PQntuples(result) || get_bool(result, (int)i, 0);
-    PQclear(result);
-    return 0;
+        array_int(params, heads[i].head.seq);
+    array_end(params);
+    array_begin(params, PG_OID_TEXT);
+    for (uint32_t i = 0; i < count; i++) {
+        char hex[HASH_HEX_BYTES + 1];
+
+        hash_hex(heads[i].head.hash, HASH_BYTES, hex);
+        array_text(params, str_of(hex));
+    }
+    array_end(params);
+    return ask_each(pg_of(base), PGSQL_heads_stand, count, stand, err);
 }
 
 static int anchors_trim(struct store *base, int64_t through_serial, struct err *err)
@@ -513,6 +545,7 @@ const struct log_verbs pg_log_verbs = {
     .anchor_insert = anchor_insert,
     .anchors_read = anchors_read,
     .heads_alive = heads_alive,
+    .heads_stand = heads_stand,
     .anchors_trim = anchors_trim,
     .lines_empty = pg_lines_empty,
     .runs_find = pg_log_runs_find,

@@ -105,6 +105,12 @@ WHERE serial > $1 ORDER BY serial LIMIT $2;
 SELECT EXISTS (SELECT FROM execution_logs g WHERE g.execution_id = v.execution_id)
 FROM unnest($1::uuid[]) WITH ORDINALITY AS v (execution_id, at) ORDER BY v.at;
 
+-- name: heads_stand
+SELECT EXISTS (SELECT FROM execution_logs g WHERE g.execution_id = v.execution_id AND g.seq = v.seq
+    AND g.chain_hash = v.chain_hash)
+FROM unnest($1::uuid[], $2::bigint[], $3::text[]) WITH ORDINALITY
+    AS v (execution_id, seq, chain_hash, at) ORDER BY v.at;
+
 -- name: anchors_trim
 DELETE FROM log_anchors WHERE serial <= $1;
 
