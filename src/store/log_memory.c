@@ -212,18 +212,27 @@ static bool same_hash(const struct log_head *head, struct str chain_hash)
     return str_is(chain_hash, hex);
 }
 
-bool log_memory_fits(struct log_memory *memory, uint64_t now, const struct log_last *last)
+bool log_memory_known(struct log_memory *memory, uint64_t now, const struct uuid *execution_id,
+                      struct log_head *head)
 {
     const struct entry *entry;
-    bool fits = true;
+    bool known;
 
     pthread_mutex_lock(&memory->mutex);
-    entry = map_get(&memory->by_id, id_key(&last->execution_id));
-    if (entry && entry->known <= now)
-        fits = entry->head.seq < last->seq ||
-               (entry->head.seq == last->seq && same_hash(&entry->head, last->chain_hash));
+    entry = map_get(&memory->by_id, id_key(execution_id));
+    known = entry && entry->known <= now;
+    if (known)
+        *head = entry->head;
     pthread_mutex_unlock(&memory->mutex);
-    return fits;
+    return known;
+}
+
+bool log_memory_fits(struct log_memory *memory, uint64_t now, const struct log_last *last)
+{
+    struct log_head known;
+
+    return !log_memory_known(memory, now, &last->execution_id, &known) || known.seq < last->seq ||
+           (known.seq == last->seq && same_hash(&known, last->chain_hash));
 }
 
 static bool is_named(const struct log_head *known, bool exactly,

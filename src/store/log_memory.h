@@ -23,7 +23,10 @@ void log_memory_commit(struct log_memory *memory, const struct log_cuts *written
 bool log_memory_is_full(struct log_memory *memory);
 /* Does a record say that lines of it are not signed? */
 bool log_memory_refused(struct log_memory *memory, const struct uuid *execution_id);
-/* Is the chain at least where it was known to stand at `now`? */
+/* Where it was known to stand at `now`; false: it is not known. */
+bool log_memory_known(struct log_memory *memory, uint64_t now, const struct uuid *execution_id,
+                      struct log_head *head);
+/* Is the chain at least there? */
 bool log_memory_fits(struct log_memory *memory, uint64_t now, const struct log_last *last);
 
 /* The newest record that this process made or found; serial 0 = none. */

@@ -144,6 +144,8 @@ bool log_may_go(struct store *store, const struct log_last *last, int64_t before
  * store's doubt is set to `what`. Without a key all fit. */
 int log_chains_fit(struct store *store, const struct log_range *ranges, uint32_t count,
                    int64_t limit, const char *what, bool *fits, struct err *err);
+/* Does a note by the key say that the chain was cut at this line or a later one? */
+int log_find_cut(struct store *store, const struct log_head *head, bool *cut, struct err *err);
 /* The lines of this execution may be removed from now on. -ERR_MEMORY. */
 int log_checked_add(struct store *store, const struct uuid *execution_id);
 bool log_is_checked(const struct store *store, const struct uuid *execution_id);

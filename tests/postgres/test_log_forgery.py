@@ -124,6 +124,24 @@ class LogForgeryPostgres(ForgeryCases, unittest.TestCase):
             self.assert_named(case, execution, "when they are gone")
         self.with_two_nodes(strike)
 
+    def test_f_j5_a_node_continues_and_removes_no_lines_in_the_place_of_its_own(self):
+        """Before it has looked back."""
+        def continues(case, one, execution):
+            forgery_dark.say_openly(case, one, execution, "as it was before")
+            forgery_dark.wait_settled(case)
+            forgery_dark.end(case, one, execution)
+        for how in (continues, forgery_dark.end):
+            def strike(case, one, two, how=how):
+                execution = case.held[0]
+                forgery_dark.take_back_in_time(case, one, execution)
+                for number in range(3):
+                    forgery_dark.say_openly(case, two, execution, f"all is well {number}")
+                how(case, one, execution)
+                one.request("DELETE", f"/v1/tasks/{forgery_dark.task_of(case, execution)['id']}")
+                self.assertEqual(forgery_dark.lines_of(case, execution), [])
+                self.assertIn("refused", str(self.assert_named(case, execution, how.__name__)["findings"]))
+            self.with_two_nodes(strike)
+
     def test_d18_audit_entries_that_another_node_put_others_in_the_place_of_are_named(self):
         def strike(case, one, two):
             newest = "SELECT max(seq) AS seq FROM audit_log"

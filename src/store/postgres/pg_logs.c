@@ -6,6 +6,7 @@
 #include "store/postgres/pg_int.h"
 
 #include "core/bounds.h"
+#include "store/log_memory.h"
 #include "store/log_store.h"
 
 #include <stddef.h>
@@ -69,6 +70,7 @@ struct chains {
 struct chain {
     struct log_head head;
     struct log_head before;         /* where it stood */
+    struct log_head known;          /* where this process left it; seq 0 = that is not known */
     bool found;                     /* it has lines */
     bool proven;                    /* what comes may be noted for a record */
     const struct log_entry *newest; /* that was not dropped */
@@ -105,6 +107,9 @@ static int list_chains(struct pg_store *store, struct chains *chains,
             continue;
         *chain = (struct chain){.head.execution_id = entries[i].execution_id,
                                 .newest = &entries[i]};
+        if (store->base.log_memory)
+            log_memory_known(store->base.log_memory, store->base.log_seen,
+                             &chain->head.execution_id, &chain->known);
         if (map_put(&chains->by_id, id_key(&chain->head.execution_id), chain) < 0)
             return err_no_memory(err);
         chains->count++;
@@ -120,6 +125,22 @@ static int take_last(struct pg_store *store, struct chain *chain, const struct l
     return log_may_follow(&store->base, last, &chain->newest->task_id, &chain->proven);
 }
 
+/* Another node has continued it since. chain_hash: of the line where this process had left it. */
+static int find_lost(struct pg_store *store, const struct chain *chain, struct str chain_hash,
+                     struct log_last *last, struct err *err)
+{
+    char hex[HASH_HEX_BYTES + 1];
+    bool cut = false;
+
+    if (chain->known.seq == 0 || chain->known.seq >= last->seq)
+        return 0;
+    hash_hex(chain->known.hash, HASH_BYTES, hex);
+    if (!chain_hash.data)
+        TRY(log_find_cut(&store->base, &chain->known, &cut, err));
+    last->lost = !cut && !str_is(chain_hash, hex);
+    return 0;
+}
+
 static int load_chains(struct pg_store *store, struct chains *chains, struct err *err)
 {
     struct pg_params *params = &store->conn.params;
@@ -130,22 +151,29 @@ static int load_chains(struct pg_store *store, struct chains *chains, struct err
     for (uint32_t i = 0; i < chains->count; i++)
         array_uuid(params, &chains->items[i].head.execution_id);
     array_end(params);
+    array_begin(params, PG_OID_INT8);
+    for (uint32_t i = 0; i < chains->count; i++)
+        array_int(params, chains->items[i].known.seq);
+    array_end(params);
     TRY(pg_query(store, PGSQL_logs_last, &result, err));
     for (int row = 0; rc == 0 && row < PQntuples(result); row++) {
         struct log_last last = pg_last_from_row(result, row);
         struct chain *chain = map_get(&chains->by_id, id_key(&last.execution_id));
 
-        if (chain)
-            rc = take_last(store, chain, &last);
+        if (!chain)
+            continue;
+        rc = find_lost(store, chain, view_text(result, row, 13), &last, err);
+        if (rc == 0 && take_last(store, chain, &last) < 0)
+            rc = err_no_memory(err);
     }
     PQclear(result);
     for (uint32_t i = 0; rc == 0 && i < chains->count; i++) {
         const struct log_last none = {.execution_id = chains->items[i].head.execution_id};
 
-        if (!chains->items[i].found)
-            rc = take_last(store, &chains->items[i], &none);
+        if (!chains->items[i].found && take_last(store, &chains->items[i], &none) < 0)
+            rc = err_no_memory(err);
     }
-    return rc < 0 ? err_no_memory(err) : 0;
+    return rc;
 }
 
 /* The row to be stored: the line with its number and hash; for the last one an execution may have a
