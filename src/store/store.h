@@ -390,7 +390,7 @@ struct store_verbs {
                        uint32_t *count, struct err *err);
     int (*info_get)(struct store *store, const char *name, struct arena *arena, struct str *value,
                     struct err *err); /* absent = STR_NONE */
-    /* "callback_secret" and "call_secret" keep their first value. */
+    /* "callback_secret", "call_secret" and "call_key" keep their first value. */
     int (*info_put)(struct store *store, const char *name, struct str value, struct err *err);
 
     /* Retention: removes events, executions and logs older than the given times, one chunk per
