@@ -341,6 +341,17 @@ struct execution *batch_execution(struct batch *batch, struct task *task, struct
     return execution;
 }
 
+int batch_tell_attempt(struct batch *batch, struct task *task, enum callback_event event,
+                       struct err *err)
+{
+    if (!task->spec.callback.url.data || !callback_events_have(task->spec.callback.events, event))
+        return 0;
+    TRY_MEMORY(BATCH_GROW(batch, batch->ends.told));
+    batch->ends.told.items[batch->ends.told.count++] =
+        (struct told_attempt){task, event, task->counts.attempts};
+    return 0;
+}
+
 int batch_execution_end(struct batch *batch, struct task *task, enum execution_status status,
                         struct str result, struct str error_data, struct err *err)
 {
@@ -362,6 +373,10 @@ int batch_execution_end(struct batch *batch, struct task *task, enum execution_s
     execution->error_data = error_data;
     measured_execution(batch, task, status);
     spans_ended(batch, task, status);
+    if (status == EXECUTION_FAILED)
+        return batch_tell_attempt(batch, task, CALLBACK_FAILED, err);
+    if (status == EXECUTION_TIMEOUT)
+        return batch_tell_attempt(batch, task, CALLBACK_TIMEOUT, err);
     return 0;
 }
 

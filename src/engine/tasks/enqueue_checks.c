@@ -112,7 +112,7 @@ static int take_user(struct plan *plan, struct task_input *input)
 static int check_rights(struct plan *plan, struct task_input *input)
 {
     TRY(take_user(plan, input));
-    if (input->spec.callback_url.data && input->maker)
+    if (input->spec.callback.url.data && input->maker)
         TRY(callback_check_right(plan->batch->engine->settings, input->maker, plan->err));
     if (plan->parent)
         TRY(makers_check_child(plan->batch->engine, plan->parent, input, plan->err));

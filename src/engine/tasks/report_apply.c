@@ -63,6 +63,7 @@ static int start(struct batch *batch, struct task *task, struct err *err)
     execution->status = EXECUTION_RUNNING;
     execution->started_at_us = batch->now_us;
     execution->start_seq = ++task->event_seq;
+    TRY(batch_tell_attempt(batch, task, CALLBACK_STARTED, err));
     return batch_move(batch, task, STATUS_RUNNING, MOVE_START, "Running", ACTOR_WORKER, STR_NONE,
                       err);
 }
