@@ -12,6 +12,7 @@
 #include "engine/limits/limits.h"
 #include "engine/logs/log_heads.h"
 #include "engine/plans/runs.h"
+#include "engine/tasks/intake.h"
 #include "store/recovery_store.h"
 
 #include <stdarg.h>
@@ -111,6 +112,8 @@ int batch_task(struct batch *batch, const struct uuid *id, struct task **task, s
     if (*task)
         return 0;
     TRY(batch->store->verbs->tasks_load(batch->store, id, 1, LOAD_SPEC, &batch->arena, task, err));
+    if (!*task && batch->store->intake)
+        return intake_find(batch, id, task, err);
     return *task ? batch_adopt(batch, *task, err) : 0;
 }
 

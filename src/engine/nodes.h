@@ -13,7 +13,14 @@ struct batch;
 struct engine;
 struct err;
 
+/* What programs did with SQL (tasks/intake.c). */
+struct intake {
+    uint32_t depth;        /* a task is made because another depends on it, and so on */
+    const void *published; /* the settings that SQL knows */
+};
+
 struct nodes {
+    struct intake intake;
     bool leads;           /* this node led in the last turn */
     struct buf hints;     /* queues where other nodes made work ... */
     bool hint_all;        /* ... or all queues, because the names did not fit */
