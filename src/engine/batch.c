@@ -103,7 +103,9 @@ bool batch_grow(struct batch *batch, void *items, uint32_t *cap, uint32_t count,
 
 int batch_adopt(struct batch *batch, struct task *task, struct err *err)
 {
-    return map_put(&batch->tasks, uuid_bytes(&task->id), task) < 0 ? err_no_memory(err) : 0;
+    if (map_put(&batch->tasks, uuid_bytes(&task->id), task) < 0)
+        return err_no_memory(err);
+    return task->lease.outcome_token < 0 ? intake_settle(batch, task, err) : 0;
 }
 
 int batch_task(struct batch *batch, const struct uuid *id, struct task **task, struct err *err)

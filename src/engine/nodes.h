@@ -16,6 +16,7 @@ struct err;
 /* What programs did with SQL (tasks/intake.c). */
 struct intake {
     uint32_t depth;        /* a task is made because another depends on it, and so on */
+    bool reporting;        /* what was reported with SQL is applied now */
     const void *published; /* the settings that SQL knows */
 };
 

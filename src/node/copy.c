@@ -205,8 +205,9 @@ static int require_taken_in(struct copy *copy, struct err *err)
     TRY(copy->from->intake->count(copy->from, &rows, err));
     if (rows == 0)
         return 0;
-    return err_set(err, ERR_CONFLICT, "%lld tasks were enqueued with SQL and no node has taken "
-                   "them in; start 'perdura serve' on the source for a moment, then copy again",
+    return err_set(err, ERR_CONFLICT, "%lld tasks were enqueued or reported with SQL and no node "
+                   "has taken that in; start 'perdura serve' on the source for a moment, then "
+                   "copy again",
                    (long long)rows);
 }
 

@@ -26,12 +26,12 @@ class Examples(ClusterTest):
         environment = {**os.environ, "DATABASE_URL": url}
 
         def named(text):
-            return text.replace("perdura.enqueue", f"{cluster.schema}.enqueue")
+            return re.sub(r"\bperdura\.(?=enqueue|complete)", cluster.schema + ".", text)
 
         for text in examples("sql"):
             subprocess.run(["psql", "-X", "-q", "-v", "ON_ERROR_STOP=1", url], input=named(text), text=True, check=True)
-        for text in examples("python"):
-            subprocess.run([sys.executable, "-c", named(text)], check=True, env=environment)
+        enqueues, completes = examples("python")
+        subprocess.run([sys.executable, "-c", named(enqueues)], check=True, env=environment)
         packages = os.environ.get("PERDURA_CLIENTS")
         if packages:
             with tempfile.NamedTemporaryFile("w", suffix=".mjs", dir=packages) as script:
@@ -45,6 +45,14 @@ class Examples(ClusterTest):
         self.assertEqual(cluster.sql(
             "SELECT o.item, CASE t.priority WHEN 10 THEN 'high' ELSE 'medium' END FROM tasks t JOIN public.orders o "
             "ON o.id = (t.payload::jsonb ->> 'order')::bigint WHERE t.queue = 'mail' ORDER BY o.id"), wanted)
+        node = cluster.node(0)
+        node.register(queues=("mail",))
+        [task] = node.claim()
+        subprocess.run([sys.executable, "-c", named(completes)], check=True, env={
+            **environment, "PERDURA_TASK_ID": task["id"], "PERDURA_LEASE_TOKEN": str(task["lease_token"])})
+        done = self.wait_status(node, task["id"], "completed")
+        self.assertEqual((done["result"], done["payload"]), ({"confirmed": True}, {"order": 1}))
+        self.assertEqual(cluster.sql("SELECT item FROM public.orders WHERE id = 1"), [["tea, confirmed"]])
 
 
 if __name__ == "__main__":

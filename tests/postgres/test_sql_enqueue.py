@@ -11,7 +11,8 @@ import psycopg2
 import psycopg2.errors
 
 import harness
-from cluster import CALM, ClusterTest, at_once, begin_module
+from cluster import CALM, at_once, begin_module
+from sql_programs import SqlTest
 from test_pooler import Pooler
 
 setUpModule = begin_module
@@ -24,51 +25,9 @@ EVERY = {"name": "n", "queue": "mail", "priority": 7, "delay_ms": 3600000, "data
          "tracestate": "v=1"}
 
 
-class SqlEnqueue(ClusterTest):
+class SqlEnqueue(SqlTest):
     def begin(self, count=1, *arguments):
-        self.nodes = self.cluster(count, *arguments, *CALM)
-        self.node = self.nodes.nodes[0]
-        return self.nodes
-
-    def connect(self, role="perdura", port=None):
-        url = self.postgres.url.replace("perdura@", f"{role}@")
-        if port:
-            url = url.replace(f":{self.postgres.port}/", f":{port}/")
-        connection = psycopg2.connect(url)
-        self.addCleanup(connection.close)
-        return connection
-
-    def call(self, cursor, text, *values):
-        """Names of the schema stand as @."""
-        cursor.execute(text.replace("@", self.nodes.schema + "."), values)
-        return cursor.fetchall()
-
-    def one(self, text, *values, role="perdura", port=None):
-        """In a transaction of its own."""
-        connection = self.connect(role, port)
-        with connection, connection.cursor() as cursor:
-            [[value]] = self.call(cursor, text, *values)
-        connection.close()
-        return value
-
-    def enqueue(self, type="t", payload="{}", **options):
-        return self.one("SELECT @enqueue(%s, %s, %s::jsonb)", type, payload, json.dumps(options))
-
-    def role(self, name, namespace=None):
-        """A role that may enqueue and nothing else; one of its own for each test."""
-        role = f"{name}_{self.nodes.schema}"
-        self.nodes.sql(f"CREATE ROLE {role} LOGIN")
-        subprocess.run([harness.binary(), "migrate", "grant", role, "--store", self.nodes.store], check=True,
-                       capture_output=True)
-        return role
-
-    def left(self):
-        return self.nodes.sql("SELECT (SELECT count(*) FROM intake_rows), (SELECT count(*) FROM task_specs), "
-                              "(SELECT count(*) FROM task_uniques)")[0]
-
-    def taken_in(self):
-        harness.wait_until(lambda: self.nodes.sql("SELECT count(*) FROM intake_rows") == [["0"]],
-                           what="the nodes to have made every task")
+        return super().begin(count, *arguments, *CALM)
 
     # What becomes of one.
 
@@ -375,7 +334,7 @@ class SqlEnqueue(ClusterTest):
         self.assertEqual(self.nodes.sql(
             f"SELECT DISTINCT p.proname FROM pg_proc p WHERE p.pronamespace = '{self.nodes.schema}'::regnamespace AND "
             f"p.prosecdef AND has_function_privilege('{role}', p.oid, 'EXECUTE') AND p.prorettype <> 'trigger'::regtype "
-            "AND p.proname <> 'perdura_outside' ORDER BY 1"), [["enqueue"], ["enqueue_many"]])
+            "AND p.proname <> 'perdura_outside' ORDER BY 1"), [["checkpoint"], ["complete"], ["enqueue"], ["enqueue_many"], ["fail"]])
         for text in ("SELECT * FROM @tasks", "DELETE FROM @intake_rows RETURNING 1", "SELECT @intake_tell()",
                      "SELECT @intake_reserve('default', 'key', 't', 'x', 1)", "SELECT nextval('@task_keys')",
                      "SELECT @intake_grant('public')", "SELECT value FROM @store_info"):

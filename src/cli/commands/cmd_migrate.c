@@ -181,10 +181,11 @@ static const struct command migrate_sql = {
     .example = "perdura migrate sql | sqlite3 perdura.db", .groups = FLAGS_STORE, .run = run_sql};
 
 static const struct command migrate_grant = {
-    .name = "grant", .summary = "Let a role of PostgreSQL enqueue tasks with SQL",
-    .arguments = "ROLE",
-    .details = "The role may call enqueue() and enqueue_many() in the schema of the store, and "
-               "nothing else. access.sql_roles says which namespace it enqueues into.",
+    .name = "grant", .arguments = "ROLE",
+    .summary = "Let a role of PostgreSQL enqueue and report tasks with SQL",
+    .details = "The role may call enqueue(), enqueue_many(), complete(), fail() and "
+               "checkpoint() in the schema of the store, and nothing else. access.sql_roles says "
+               "in which namespace.",
     .example = "perdura migrate grant shop --store postgres://perdura@db.example.com/perdura",
     .groups = FLAGS_STORE, .args_min = 1, .args_max = 1, .run = run_grant};
 

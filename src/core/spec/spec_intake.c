@@ -15,6 +15,24 @@ static const struct field intake_fields[] = {
     INTAKE(created_at, created_at_us, TIME, FIELD_ALWAYS)};
 const struct field_table intake_table = FIELD_TABLE(intake_row, "intake", "r", intake_fields);
 
+FIELD_WORDS(report_op, report_op, REPORT_START);
+
+#define REPORT(column, member, ...) FIELD_ROW(intake_report, column, report.member, __VA_ARGS__)
+static const struct field report_columns[] = {
+    FIELD_ROW(intake_report, seq, seq, INT, 0),
+    REPORT(id, task_id, UUID, 0),
+    REPORT(lease_token, lease_token, INT, 0),
+    REPORT(op, op, WORD, 0, .words = &report_op_words),
+    REPORT(progress, progress, INT, 0),
+    REPORT(name, name, TEXT, 0),
+    REPORT(data, data, TEXT, FIELD_LONG),
+    REPORT(result, result, TEXT, FIELD_LONG),
+    REPORT(error, error, TEXT, 0),
+    REPORT(details, details, TEXT, 0),
+    REPORT(retryable, retryable, BOOL, 0)};
+const struct field_table intake_report_table =
+    FIELD_TABLE(intake_report, "intake_report", "r", report_columns);
+
 /* The object of a request that says the same. */
 static int write_object(const struct intake_row *row, struct arena *arena, struct str *object,
                         struct err *err)

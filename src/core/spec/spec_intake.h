@@ -1,9 +1,10 @@
 /* What a program enqueued with SQL, in a transaction of its own: a row that the engine has not made
- * a task of yet. Its id is known already. Pure; any thread. */
+ * a task of yet. Its id is known already. And what one said of a task so. Pure; any thread. */
 #ifndef CORE_SPEC_SPEC_INTAKE_H
 #define CORE_SPEC_SPEC_INTAKE_H
 
 #include "core/spec/spec.h"
+#include "core/task/report.h"
 
 struct intake_row {
     int64_t key; /* that the id carries */
@@ -16,6 +17,14 @@ struct intake_row {
 };
 
 extern const struct field_table intake_table;
+
+/* What a program said with SQL of a task that it holds, under its lease. */
+struct intake_report {
+    int64_t seq;
+    struct report report;
+};
+
+extern const struct field_table intake_report_table;
 
 /* As if the same had come in a request; settings may be NULL. Texts are in the arena. */
 int intake_parse(const struct intake_row *row, const struct settings *settings,

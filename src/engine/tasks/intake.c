@@ -1,7 +1,9 @@
-/* Tasks that programs enqueued with SQL, in transactions of their own: rows of the store that
- * become tasks here, by the rules of every request. A hint comes with the commit of the program; a
- * poll twice a second finds what no hint announced. Any node takes them in, and each row once: it
- * is locked, and removed in the transaction that makes the task.
+/* What programs said with SQL, in transactions of their own. Tasks that they enqueued are rows of
+ * the store that become tasks here, by the rules of every request. A report of a task that a
+ * program holds has locked and marked the task's row; whichever batch needs the task next applies
+ * the report first, so the effects of the program and the outcome are one. A hint comes with the
+ * commit of the program; a poll twice a second finds what no hint announced. Any node takes rows
+ * in, and each once: it locks them, and removes them in the transaction that does what they say.
  *
  * What a request would be refused for ends as a failed task that says why, because its id is known
  * already. A bound of its namespace that would pass only puts it off. */
@@ -15,6 +17,7 @@
 #include "engine/engine_state.h"
 #include "engine/namespaces/namespaces.h"
 #include "engine/tasks/enqueue.h"
+#include "engine/tasks/reports.h"
 
 #define ROWS_MAX 1000                     /* of one commit: 20 ms */
 #define BYTES_MAX (INT64_C(16) << 20)     /* of their payloads */
@@ -203,12 +206,94 @@ static int take(struct batch *batch, const struct intake_row *row, bool *done, s
     return duplicate ? end_duplicate(batch, row, task, err) : 0;
 }
 
+/* ---- reports ---- */
+
+/* Decided by the program's commit: whatever happened meanwhile, the task is as it was. Read from
+ * the table, because what this node remembers of it is older. */
+static int unmark(struct batch *batch, const struct intake_report *rows, uint32_t count,
+                  struct err *err)
+{
+    struct uuid *ids = TRY_MEMORY(arena_alloc_array(&batch->arena, count, sizeof *ids));
+    struct task *task;
+
+    for (uint32_t i = 0; i < count; i++)
+        ids[i] = rows[i].report.task_id;
+    TRY(batch_prefetch(batch, ids, count, err));
+    for (uint32_t i = 0; i < count; i++) {
+        TRY(batch_task(batch, &ids[i], &task, err));
+        if (!task || task->lease.outcome_token >= 0)
+            continue;
+        task->lease.outcome_token = 0;
+        TRY(batch_owe(batch, task, err));
+    }
+    return 0;
+}
+
+static int apply_reports(struct batch *batch, struct intake_report *rows, uint32_t count,
+                         struct err *err)
+{
+    struct report_request request = {.base = {.kind = REQUEST_REPORT, .arena = &batch->arena},
+                                     .is_completion = true,
+                                     .count = count};
+    int rc;
+
+    request.reports = TRY_MEMORY(arena_alloc_array(&batch->arena, count, sizeof(struct report)));
+    request.results =
+        TRY_MEMORY(arena_alloc_array(&batch->arena, count, sizeof(struct report_result)));
+    for (uint32_t i = 0; i < count; i++) {
+        request.reports[i] = rows[i].report;
+        request.reports[i].delay_ms = -1;
+        request.reports[i].by_sql = true;
+    }
+    FAULT_POINT("intake.report");
+    rc = report_apply(batch, &request.base);
+    *err = request.base.err;
+    for (uint32_t i = 0; rc == 0 && i < count; i++)
+        if (request.results[i].code != ERR_NONE)
+            LOG(batch->engine->log, LOG_WARN, "intake.report_refused",
+                KI("task_key", uuid7_key(&rows[i].report.task_id)),
+                KC("reason", request.results[i].message));
+    return rc;
+}
+
+static int take_reports(struct batch *batch, struct intake_report *rows, uint32_t count,
+                        struct err *err)
+{
+    struct intake *intake = &batch->engine->nodes.intake;
+    int rc;
+
+    if (count == 0)
+        return 0;
+    batch->wrote = true;
+    intake->reporting = true;
+    rc = unmark(batch, rows, count, err);
+    if (rc == 0)
+        rc = apply_reports(batch, rows, count, err);
+    intake->reporting = false;
+    return rc < 0 ? rc : verbs_of(batch)->reports_done(batch->store, rows, count, err);
+}
+
+/* If another node has just applied them, the write of the mark makes this one begin again. */
+int intake_settle(struct batch *batch, struct task *task, struct err *err)
+{
+    struct intake_report *rows;
+    uint32_t count;
+
+    if (batch->engine->nodes.intake.reporting)
+        return 0;
+    task->lease.outcome_token = 0;
+    TRY(batch_owe(batch, task, err));
+    TRY(verbs_of(batch)->reports_of(batch->store, task->key, &batch->arena, &rows, &count, err));
+    return take_reports(batch, rows, count, err);
+}
+
 /* ---- all that are due ---- */
 
 int intake_run(struct batch *batch, int64_t *next_us, struct err *err)
 {
     struct intake_row *rows;
-    uint32_t count, done_count = 0;
+    struct intake_report *reports;
+    uint32_t count, done_count = 0, reports_count;
 
     *next_us = INT64_MAX;
     if (!batch->store->intake)
@@ -225,9 +310,13 @@ int intake_run(struct batch *batch, int64_t *next_us, struct err *err)
         if (done)
             rows[done_count++] = rows[i];
     }
-    if (count > 0)
+    TRY(verbs_of(batch)->done(batch->store, rows, done_count, err));
+    TRY(verbs_of(batch)->reports(batch->store, ROWS_MAX, &batch->arena, &reports, &reports_count,
+                                 err));
+    TRY(take_reports(batch, reports, reports_count, err));
+    if (count + reports_count > 0)
         *next_us = batch->now_us; /* more may have come */
-    return verbs_of(batch)->done(batch->store, rows, done_count, err);
+    return 0;
 }
 
 /* ---- one that is asked for ---- */

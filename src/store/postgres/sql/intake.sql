@@ -1,4 +1,4 @@
--- What programs enqueued with SQL, until the engine makes tasks of it: only PostgreSQL.
+-- What programs enqueued or reported with SQL, until the engine takes it in: only PostgreSQL.
 
 -- Not more than $3 bytes at once. Nodes pass over rows that another one is taking in.
 -- name: intake_due
@@ -30,4 +30,17 @@ FROM intake_rows r WHERE r.task = $1 AND r.id = $2;
 SELECT intake_grant($1);
 
 -- name: intake_count
-SELECT count(*)::bigint FROM intake_rows;
+SELECT (SELECT count(*) FROM intake_rows) + (SELECT count(*) FROM intake_reports);
+
+-- name: intake_reports
+SELECT r.seq, r.id, r.lease_token, r.op, coalesce(r.progress, -1), r.name, r.data, r.result, r.error, r.details,
+    r.retryable
+FROM intake_reports r ORDER BY r.seq LIMIT $1 FOR UPDATE SKIP LOCKED;
+
+-- name: intake_reports_of
+SELECT r.seq, r.id, r.lease_token, r.op, coalesce(r.progress, -1), r.name, r.data, r.result, r.error, r.details,
+    r.retryable
+FROM intake_reports r WHERE r.task = $1 ORDER BY r.seq FOR UPDATE;
+
+-- name: intake_reports_done
+DELETE FROM intake_reports r USING unnest($1::bigint[]) AS v (seq) WHERE r.seq = v.seq;
