@@ -114,7 +114,11 @@ static int admit_seal(struct plan *plan, struct task *task)
     const struct handler_rule *rule =
         settings_handler(plan->batch->engine->settings, task->spec.type);
 
-    task->spec.seal.encrypt |= namespace_encrypts(plan->batch, task->spec.namespace_name);
+    if (plan->sealed_of.data != task->spec.namespace_name.data) { /* tasks share the text */
+        plan->sealed_of = task->spec.namespace_name;
+        plan->encrypts = namespace_encrypts(plan->batch, plan->sealed_of);
+    }
+    task->spec.seal.encrypt |= plan->encrypts;
     return sealed_admit(plan->batch->store, task, rule, plan->arena, plan->err);
 }
 
@@ -463,8 +467,9 @@ int enqueue_tasks(struct batch *batch, struct task_input *inputs, uint32_t count
                   enum actor actor, struct task *parent, struct arena *arena, struct task **tasks,
                   bool *duplicate, bool *differs, struct err *err)
 {
-    struct plan plan = {batch, inputs,    count,   actor, parent, arena,
-                        tasks, duplicate, differs, err,   {.status = STATUS_NONE}};
+    struct plan plan = {.batch = batch, .inputs = inputs, .count = count, .actor = actor,
+                        .parent = parent, .arena = arena, .tasks = tasks, .duplicate = duplicate,
+                        .differs = differs, .err = err, .culprit = {.status = STATUS_NONE}};
 
     for (uint32_t i = 0; parent && i < count; i++)
         inputs[i].spec.namespace_name = parent->spec.namespace_name;

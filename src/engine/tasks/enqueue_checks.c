@@ -118,8 +118,8 @@ static int check_rights(struct plan *plan, struct task_input *input)
         TRY(makers_check_child(plan->batch->engine, plan->parent, input, plan->err));
     if (!input->maker || !uuid_is_nil(&input->spec.origin.job_id)) /* runs: make_input */
         return 0;
-    return principal_check_work(input->maker, queue_name_plain(input->spec.queue),
-                                input->spec.type, input->category, plan->err);
+    return principal_check_work(input->maker, input->spec.queue, input->spec.type, input->category,
+                                plan->err);
 }
 
 int plan_check_places(struct plan *plan)

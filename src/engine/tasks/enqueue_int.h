@@ -21,6 +21,8 @@ struct plan {
     bool *differs;
     struct err *err;
     struct culprit culprit; /* of the task that is placed: the parent that ended otherwise */
+    struct str sealed_of;   /* the namespace that was looked up last, and ... */
+    bool encrypts;          /* ... whether it has all its tasks encrypted */
 };
 
 /* Every task that is named as a dependency must be there. */
