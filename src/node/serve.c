@@ -432,6 +432,17 @@ static int start(struct node *node, struct err *err)
     return start_workers(node, node->settings, err);
 }
 
+static void hold_stops(void)
+{
+    sigset_t set;
+
+    sigemptyset(&set);
+    sigaddset(&set, SIGTERM);
+    sigaddset(&set, SIGINT);
+    sigaddset(&set, SIGHUP);
+    pthread_sigmask(SIG_BLOCK, &set, NULL);
+}
+
 static void stop(struct node *node)
 {
     struct server *server = atomic_load(&node->server);
@@ -452,6 +463,7 @@ static void stop(struct node *node)
     if (server)
         server_free(server);
     validator_questions_free(node->questions);
+    hold_stops(); /* once the loop is gone, another SIGTERM would kill this process */
     if (node->loop)
         loop_free(node->loop);
     serve_stores_close(&node->stores);

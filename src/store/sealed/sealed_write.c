@@ -15,13 +15,12 @@
 struct str seal_row_id(const struct uuid *id, char out[SEAL_ROW_BYTES])
 {
     uuid_format(id, out);
-    return str_of(out);
+    return str_span(out, UUID_TEXT_BYTES - 1);
 }
 
 struct str seal_row_number(int64_t number, char out[SEAL_ROW_BYTES])
 {
-    snprintf(out, SEAL_ROW_BYTES, "%lld", (long long)number);
-    return str_of(out);
+    return str_of_int64(number, out);
 }
 
 struct str seal_row_event(int64_t task_key, int64_t seq, char out[SEAL_ROW_BYTES])
@@ -195,8 +194,8 @@ static int seal_whole(struct sealed *sealed, const struct sealed_ctx *ctx,
 
     TRY(key_of(sealed, ctx, &key, err));
     place.namespace_name = ctx->namespace_name;
-    if (envelope_seal(key->bytes, &key->id, next_nonce(sealed), &place, *text, at->json,
-                      &sealed->tx, text) < 0)
+    if (envelope_seal(&sealed->cipher, key->bytes, &key->id, next_nonce(sealed), &place, *text,
+                      at->json, &sealed->tx, text) < 0)
         return err_no_memory(err);
     return 0;
 }
