@@ -230,6 +230,8 @@ struct pd_task_spec {
     int encrypt;                 /* 1: store it encrypted, with all it leaves behind */
     const char *const *encrypt_fields; /* JSON pointers: of payload, data and result only these */
     size_t encrypt_fields_count;
+    const char *const *callback_events; /* "started", "failed", "timeout", "ended"; default the end */
+    size_t callback_events_count;
 };
 #define PD_TASK_SPEC_INIT PD_INIT(pd_task_spec)
 

@@ -32,6 +32,7 @@ enum field_flag {
     FIELD_FILLED = 6, /* the same, but SQLite stores the 0 */
     FIELD_LONG = 8,   /* a text that may be long */
     FIELD_UNREAD = 16, /* SQLite leaves it out of what it loads */
+    FIELD_LIST = 32,   /* TEXT: a JSON array, stored as it is written and shown as JSON */
 };
 
 struct field_words {

@@ -211,6 +211,10 @@ static void task_extra(struct buf *out, const struct task *task, const struct re
             JSON(out, "result", extra->result);
         put_dependencies(out, extra->dependencies, extra->dependencies_count);
     }
+    if (extra->event.data)
+        TEXT(out, "event", extra->event);
+    if (extra->attempt)
+        INT(out, "attempt", extra->attempt);
     if (extra->redacted)
         PUT(out, ",\"redacted\":true");
     if (extra->verdict.data)

@@ -21,6 +21,8 @@ struct render_extra {
     const struct checkpoint *checkpoint;
     struct str data;           /* instead of the task's own (dependencies and children put in) */
     bool redacted;             /* without what payloads:read is needed for; "redacted":true */
+    struct str event;          /* of a callback: what it tells of ... */
+    int64_t attempt;           /* ... and of which attempt; 0 = of the whole task */
     struct str traceparent;    /* instead of the task's own: what comes after it passes this on */
 };
 

@@ -12,6 +12,7 @@
 #include "engine/limits/limits.h"
 #include "engine/logs/log_heads.h"
 #include "engine/plans/runs.h"
+#include "engine/tasks/intake.h"
 #include "store/recovery_store.h"
 
 #include <stdarg.h>
@@ -102,7 +103,9 @@ bool batch_grow(struct batch *batch, void *items, uint32_t *cap, uint32_t count,
 
 int batch_adopt(struct batch *batch, struct task *task, struct err *err)
 {
-    return map_put(&batch->tasks, uuid_bytes(&task->id), task) < 0 ? err_no_memory(err) : 0;
+    if (map_put(&batch->tasks, uuid_bytes(&task->id), task) < 0)
+        return err_no_memory(err);
+    return task->lease.outcome_token < 0 ? intake_settle(batch, task, err) : 0;
 }
 
 int batch_task(struct batch *batch, const struct uuid *id, struct task **task, struct err *err)
@@ -111,6 +114,8 @@ int batch_task(struct batch *batch, const struct uuid *id, struct task **task, s
     if (*task)
         return 0;
     TRY(batch->store->verbs->tasks_load(batch->store, id, 1, LOAD_SPEC, &batch->arena, task, err));
+    if (!*task && batch->store->intake)
+        return intake_find(batch, id, task, err);
     return *task ? batch_adopt(batch, *task, err) : 0;
 }
 
@@ -341,6 +346,17 @@ struct execution *batch_execution(struct batch *batch, struct task *task, struct
     return execution;
 }
 
+int batch_tell_attempt(struct batch *batch, struct task *task, enum callback_event event,
+                       struct err *err)
+{
+    if (!task->spec.callback.url.data || !callback_events_have(task->spec.callback.events, event))
+        return 0;
+    TRY_MEMORY(BATCH_GROW(batch, batch->ends.told));
+    batch->ends.told.items[batch->ends.told.count++] =
+        (struct told_attempt){task, event, task->counts.attempts};
+    return 0;
+}
+
 int batch_execution_end(struct batch *batch, struct task *task, enum execution_status status,
                         struct str result, struct str error_data, struct err *err)
 {
@@ -362,6 +378,10 @@ int batch_execution_end(struct batch *batch, struct task *task, enum execution_s
     execution->error_data = error_data;
     measured_execution(batch, task, status);
     spans_ended(batch, task, status);
+    if (status == EXECUTION_FAILED)
+        return batch_tell_attempt(batch, task, CALLBACK_FAILED, err);
+    if (status == EXECUTION_TIMEOUT)
+        return batch_tell_attempt(batch, task, CALLBACK_TIMEOUT, err);
     return 0;
 }
 

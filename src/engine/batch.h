@@ -6,6 +6,7 @@
 
 #include "base/arena.h"
 #include "base/map.h"
+#include "core/callback_events.h"
 #include "core/log/audit.h"
 #include "core/task/outcome.h"
 #include "engine/engine.h"
@@ -99,6 +100,19 @@ struct batch_audit {
     struct log_head head; /* behind them */
 };
 
+/* What a callback says of an attempt. */
+struct told_attempt {
+    struct task *task;
+    enum callback_event event;
+    int64_t attempt;
+};
+
+struct batch_ends {
+    BATCH_LIST(struct task *) seen;       /* ended on other nodes, and a client waits here */
+    BATCH_LIST(struct told_attempt) told; /* callbacks are to be written ... */
+    uint32_t told_count;                  /* ... but for the first of them */
+};
+
 struct batch_spans {
     BATCH_LIST(struct span) list;
     int64_t boot_us; /* when the first of them was gathered */
@@ -120,7 +134,7 @@ struct batch {
     BATCH_LIST(struct execution) changed;    /* ... and changed ones */
     BATCH_LIST(struct task *) ended;         /* relatives and callbacks are to be settled ... */
     uint32_t settled_count;                  /* ... but for the first of them */
-    BATCH_LIST(struct task *) seen_ended;    /* ended on other nodes, and a client waits here */
+    struct batch_ends ends;
     BATCH_LIST(struct task_note) notes;
     uint32_t served_count; /* waiting claims that got something */
     bool swept;            /* the sweep has seen all held tasks */
@@ -167,6 +181,9 @@ int batch_execution_new(struct batch *batch, struct task *task, const struct exe
 struct execution *batch_execution(struct batch *batch, struct task *task, struct err *err);
 int batch_execution_end(struct batch *batch, struct task *task, enum execution_status status,
                         struct str result, struct str error_data, struct err *err);
+/* A callback of this attempt, if the task has one for this; written when the batch settles. */
+int batch_tell_attempt(struct batch *batch, struct task *task, enum callback_event event,
+                       struct err *err);
 void batch_heat(struct batch *batch, struct queue_state *state);
 void batch_heat_here(struct batch *batch, struct queue_state *state); /* for waiting claims only */
 void batch_heat_freed(struct batch *batch, const struct task *task);  /* its slot is free */

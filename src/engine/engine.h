@@ -11,6 +11,7 @@
 
 #include "base/gate.h"
 #include "base/clock.h"
+#include "core/agent/agent_days.h"
 #include "core/service/service_holds.h"
 #include "core/access/token.h"
 #include "core/log/audit.h"
@@ -189,6 +190,10 @@ struct heartbeat_request {
     uint32_t holds_count;
     struct service_hold *held_off;    /* out: what all workers of its namespace found */
     uint32_t held_off_count;
+    struct str process;               /* of a worker that runs agents, and ... */
+    const struct agent_day *days;     /* ... what they used there today */
+    uint32_t days_count;
+    struct agent_day *others;         /* out, one for each: what all others used */
     struct uuid *cancel;    /* out */
     uint32_t cancel_count;
     struct uuid *pause;     /* out */

@@ -158,7 +158,7 @@ int lib_plain_input(const struct pd_task_spec *spec, struct task_input *input, s
 {
     spec_init(input);
     if (spec->tags_count || spec->hash_fields_count || spec->depends_on_count ||
-        spec->encrypt_fields_count ||
+        spec->encrypt_fields_count || spec->callback_events_count ||
         spec->retry_policy > PD_RETRY_FIXED || spec->unique_until > PD_UNIQUE_ENDED ||
         spec->on_unsatisfied > PD_UNSATISFIED_RUN || !plain_texts(spec, input) ||
         !plain_numbers(spec, input))
@@ -326,6 +326,8 @@ static int write_spec(struct buf *out, const struct pd_task_spec *spec, struct e
     TRY(write_list(out, "tags", spec->tags, spec->tags_count, err));
     TRY(write_list(out, "hash_fields", spec->hash_fields, spec->hash_fields_count, err));
     TRY(write_list(out, "encrypt_fields", spec->encrypt_fields, spec->encrypt_fields_count, err));
+    TRY(write_list(out, "callback_events", spec->callback_events, spec->callback_events_count,
+                   err));
     TRY(write_dependencies(out, spec, err));
     TRY(write_words(out, spec, err));
     write_numbers(out, spec);

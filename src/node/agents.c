@@ -49,6 +49,7 @@ static int start(struct agents *agents, const struct agents_config *config, stru
     *entry = (struct agents_worker){.id = id, .source = agents->open(agents->ctx, err)};
     if (!entry->source)
         return -(int)err->code;
+    entry->source->days = agent_pool_days(atomic_load(&agents->pool));
     entry->worker = worker_start(entry->source, &worker, agents->log, err);
     if (!entry->worker) {
         entry->source->verbs->free(entry->source);
@@ -118,7 +119,8 @@ static int configure(struct agents *agents, const struct agents_config *config, 
     const struct agent_settings *now = &config->settings->agents;
 
     if (!agents->pool)
-        atomic_store(&agents->pool, agent_pool_new(agents->log, &agents->spans, err));
+        atomic_store(&agents->pool, agent_pool_new(agents->log, &agents->spans,
+                                                   &agents->services->pool, err));
     if (!agents->pool)
         return -(int)err->code;
     TRY(agent_pool_configure(atomic_load(&agents->pool), config->settings, err));

@@ -4,6 +4,7 @@
 #ifndef NODE_AGENTS_H
 #define NODE_AGENTS_H
 
+#include "node/services.h"
 #include "worker/agents/agent_pool.h"
 
 #include <pthread.h>
@@ -27,6 +28,7 @@ struct agents {
     void *ctx;
     const struct log *log;
     struct agent_spans spans; /* add NULL = none are wanted */
+    struct services *services; /* beside them, whose services tools may call */
     struct agent_views views;
     struct arena arena;
     _Atomic(struct agent_pool *) pool; /* a reload may make it */

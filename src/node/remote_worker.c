@@ -134,6 +134,7 @@ static int configure_agents(struct remote *remote, const struct settings *settin
     name_queues(remote, settings, &rules);
     config.queues = rules.queues;
     config.queues_count = rules.queues_count;
+    remote->agents.services = &remote->services;
     return agents_configure(&remote->agents, &config, err);
 }
 
@@ -286,8 +287,8 @@ static void run(struct remote *remote)
     notify_send(&remote->notify, "READY=1\nSTATUS=claims from " STR_FMT, STR_ARG(server));
     stop(remote, wait_for_end(remote));
     worker_free(remote->worker);
-    services_close(&remote->services);
     agents_close(&remote->agents);
+    services_close(&remote->services);
 }
 
 int node_worker_main(const struct settings *settings, const struct worker_options *options,

@@ -222,6 +222,7 @@ static int configure_agents(struct node *node, const struct settings *settings, 
     config.queues = rules.queues;
     config.queues_count = rules.queues_count;
     node->agents.spans = spans;
+    node->agents.services = &node->services;
     return agents_configure(&node->agents, &config, err);
 }
 
@@ -450,8 +451,8 @@ static void stop(struct node *node)
     if (node->stopper_runs)
         pthread_join(node->stopper, NULL);
     worker_free(node->worker);
-    services_close(&node->services);
     agents_close(&node->agents);
+    services_close(&node->services);
     if (node->source)
         node->source->verbs->free(node->source);
     validator_questions_halt(node->questions);

@@ -3,6 +3,7 @@
  * one. Pure, any thread. */
 #include "server/parse_report.h"
 
+#include "base/hash.h"
 #include "base/json.h"
 #include "core/bounds.h"
 #include "core/service/service_url.h"
@@ -247,17 +248,78 @@ static int parse_holds(const struct body_field *field, struct arena *arena,
     return 0;
 }
 
+static int parse_day(struct str element, struct arena *arena, struct agent_day *day,
+                     struct err *err)
+{
+    struct body_field fields[] = {{.name = "agent"},         {.name = "day"},
+                                  {.name = "calls"},         {.name = "input_tokens"},
+                                  {.name = "output_tokens"}, {.name = "cost"},
+                                  {.name = "time_ms"}};
+    int64_t *numbers[] = {&day->day,
+                          &day->used.calls,
+                          &day->used.input_tokens,
+                          &day->used.output_tokens,
+                          &day->used.cost,
+                          &day->used.time_ms};
+
+    *day = (struct agent_day){.agent = STR_NONE};
+    TRY(body_parse(element, fields, sizeof fields / sizeof *fields, err));
+    TRY(body_text(&fields[0], AGENT_ID_BYTES, arena, &day->agent, err));
+    for (size_t i = 0; i < sizeof numbers / sizeof *numbers; i++)
+        TRY(body_int(&fields[i + 1], 0, INT64_MAX, numbers[i], err));
+    if (!day->agent.data || day->agent.len == 0)
+        return err_set_field(err, ERR_INVALID, "days", "'agent' must be the id of an agent");
+    return 0;
+}
+
+static bool is_process(struct str process)
+{
+    for (size_t i = 0; i < process.len; i++)
+        if (hash_hex_digit(process.data[i]) < 0)
+            return false;
+    return process.data && process.len == AGENT_PROCESS_CHARS;
+}
+
+static int parse_days(const struct body_field *process, const struct body_field *field,
+                      struct arena *arena, struct heartbeat_request *request, struct err *err)
+{
+    struct agent_day *days;
+    struct json_iter iter;
+    struct str element;
+
+    TRY(body_text(process, AGENT_PROCESS_CHARS, arena, &request->process, err));
+    if (!field->value.data)
+        return 0;
+    if (json_kind(field->value) != JSON_ARRAY)
+        return err_set_field(err, ERR_INVALID, "days", "'days' must be an array");
+    if (json_count(field->value) > AGENT_DAYS_MAX)
+        return err_set_field(err, ERR_TOO_LARGE, "days", "more than %d agents in 'days'",
+                             AGENT_DAYS_MAX);
+    if (!is_process(request->process))
+        return err_set_field(err, ERR_INVALID, "process", "'process' must be %d hex digits where "
+                             "there are 'days'", AGENT_PROCESS_CHARS);
+    days = TRY_MEMORY(arena_alloc_array(arena, AGENT_DAYS_MAX, sizeof *days));
+    request->days = days;
+    json_begin(field->value, &iter);
+    while (json_next_element(&iter, &element))
+        TRY(parse_day(element, arena, &days[request->days_count++], err));
+    return 0;
+}
+
 int parse_heartbeat(struct str body, struct arena *arena, struct heartbeat_request *request,
                     struct err *err)
 {
-    struct body_field fields[] = {{.name = "tasks"}, {.name = "holds"}}, tasks;
+    struct body_field fields[] = {{.name = "tasks"}, {.name = "holds"}, {.name = "process"},
+                                  {.name = "days"}};
+    struct body_field tasks;
     struct str object, element;
     struct json_iter iter;
     size_t count;
 
     TRY(check_object(body, &object, err));
-    TRY(body_parse(object, fields, 2, err));
+    TRY(body_parse(object, fields, 4, err));
     TRY(parse_holds(&fields[1], arena, request, err));
+    TRY(parse_days(&fields[2], &fields[3], arena, request, err));
     tasks = fields[0];
     if (!tasks.value.data)
         return 0;

@@ -41,6 +41,7 @@ struct check_verbs;
 struct token_verbs;
 struct sealed;
 struct keyring;
+struct intake_verbs;
 struct namespace_verbs;
 
 enum { /* parts of a task that a load may leave out */
@@ -390,7 +391,7 @@ struct store_verbs {
                        uint32_t *count, struct err *err);
     int (*info_get)(struct store *store, const char *name, struct arena *arena, struct str *value,
                     struct err *err); /* absent = STR_NONE */
-    /* "callback_secret" and "call_secret" keep their first value. */
+    /* "callback_secret", "call_secret" and "call_key" keep their first value. */
     int (*info_put)(struct store *store, const char *name, struct str value, struct err *err);
 
     /* Retention: removes events, executions and logs older than the given times, one chunk per
@@ -499,6 +500,7 @@ struct log_doubt {
 struct store {
     const struct store_verbs *verbs;
     const struct namespace_verbs *namespaces; /* namespace_store.h; NULL = it only reads */
+    const struct intake_verbs *intake; /* NULL = nothing can be enqueued with SQL */
     struct rows *rows;    /* the writing connection, for verbs of the row layer (rows/rows.h) */
     const char *kind;     /* "sqlite", "postgres" */
     bool shared;          /* other nodes write to it, too */

@@ -28,6 +28,8 @@ struct handler_run {
     /* Waits until everything it reported so far is stored. False: it is not, or it will not be: the
      * lease is lost, a checkpoint was refused, or the run shall stop. */
     bool (*stored)(struct handler_run *run);
+    /* What the worker's heartbeat tells has changed: it comes soon. */
+    void (*beat)(struct handler_run *run);
     /* Left by the handler: the outcome, op REPORT_OP_COUNT = none (cancelled or lost), and what
      * could not be killed. */
     struct report outcome;

@@ -8,6 +8,7 @@
 #include "base/fault.h"
 #include "base/thread.h"
 #include "worker/process/control_line.h"
+#include "worker/worker_dispatch.h"
 #include "worker/worker_int.h"
 
 #define STORED_LOOK_US (200 * CLOCK_MS_US) /* a stop does not wake who waits for answers */
@@ -41,6 +42,11 @@ static bool queue_report(struct handler_run *base, const struct report *report, 
     struct slot_run *run = (struct slot_run *)base;
 
     return reporter_add(run->worker->reporter, &run->run->task, report, false, wait);
+}
+
+static void beat_soon(struct handler_run *base)
+{
+    worker_dispatch_beat(((struct slot_run *)base)->worker);
 }
 
 /* The reporter has a copy: its answer comes, however it ends. */
@@ -101,6 +107,7 @@ static struct report run_handler(struct slot *slot, struct run *run, const struc
                                      .log = worker->log,
                                      .report = queue_report,
                                      .stored = wait_stored,
+                                     .beat = beat_soon,
                                      .leftover = {0, -1}},
                             .worker = worker,
                             .run = run};

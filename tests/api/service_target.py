@@ -29,8 +29,8 @@ class Target:
     """answer: a function of a Call that gives bytes, or a coroutine function of a Call and the
     writer, which ends the connection when it returns None."""
 
-    def __init__(self, answer=lambda call: reply(), tls=None, port=0):
-        self.answer, self.tls, self.port = answer, tls, port
+    def __init__(self, answer=lambda call: reply(), tls=None, port=0, host="127.0.0.1"):
+        self.answer, self.tls, self.port, self.host = answer, tls, port, host
         self.calls = []
         self.lock = threading.Lock()
         self.under_way = self.most = 0
@@ -42,7 +42,7 @@ class Target:
 
     def run(self, ready):
         asyncio.set_event_loop(self.loop)
-        start = asyncio.start_server(self.serve, "127.0.0.1", self.port, ssl=self.tls, backlog=4096)
+        start = asyncio.start_server(self.serve, self.host, self.port, ssl=self.tls, backlog=4096)
         self.server = self.loop.run_until_complete(start)
         self.port = self.server.sockets[0].getsockname()[1]
         ready.set()

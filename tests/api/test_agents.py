@@ -1,8 +1,11 @@
 """Tasks that a language model works on (C9): steps, tools, budgets, and models and tools that
 misbehave."""
+import asyncio
+import contextlib
 import json
 import os
 import signal
+import sqlite3
 import subprocess
 import time
 import unittest
@@ -212,6 +215,65 @@ class OtherBudgetsTest(AgentTest):
         self.assertEqual(self.mock.requests, 6)
 
 
+class DayTest(AgentTest):
+    """One day for all processes of a store: a server, its next life, and a `perdura worker`."""
+    tools = SEARCH
+    agent = "    budget: {on_exceeded: fail, day: {calls: 6}}\n"
+    lines = [{"when": "about short", "turn": 0, "final": "done"}, {"tools": [tool("search", q="again")]}]
+
+    def test_c9_the_day_of_an_agent_goes_on_after_a_kill(self):
+        for _ in range(3):
+            self.assertEqual(self.outcome(topic="short")["status"], "completed")
+        self.told(3)
+        self.restart()
+        self.assertIn("of the day", self.outcome()["error"])
+        self.assertEqual(self.mock.requests, 6)
+
+    def test_c9_the_day_of_an_agent_is_that_of_all_processes(self):
+        for _ in range(3):
+            self.assertEqual(self.outcome(topic="short")["status"], "completed")
+        self.told(3)
+        self.server.stop()
+        self.server.arguments = (*self.arguments, "--workers", "0")
+        self.server.start()
+        self.local.__dict__.clear()
+        worker = subprocess.Popen([binary(), "worker", "--server", "http://%s:%d" % self.server.address, "--config", "p.yaml"],
+                                  cwd=self.folder, stdout=subprocess.DEVNULL, stderr=subprocess.DEVNULL)
+        self.addCleanup(worker.wait)
+        self.addCleanup(worker.kill)
+        self.assertIn("of the day", self.outcome()["error"])
+        self.assertEqual(self.mock.requests, 6)
+
+    def told(self, calls):
+        """What the store has of it."""
+        def sum_of():
+            with contextlib.closing(sqlite3.connect(f"file:{self.server.store}?mode=ro", uri=True)) as store:
+                rows = store.execute("SELECT value FROM store_info WHERE name = 'agent_day:default/researcher'").fetchall()
+            return rows and sum(int(line.split()[1]) for line in rows[0][0].splitlines()[1:]) == calls
+        wait_until(sum_of, what=f"{calls} calls in the store")
+
+
+class TimeBudgetTest(AgentTest):
+    agent = "    budget: {time: 500ms}\n"
+    model = "    timeout: 1s\n"
+    lines = [{"delay_ms": 30000, "final": "late"}]
+
+    def test_time_holds_to_one_call_also_if_that_failed(self):
+        task = self.reaches(self.research(), "paused")
+        self.assertIn("used up its budget (time)", task["state"])
+        self.assertEqual(self.mock.requests, 1)
+
+
+class SilentModelTest(AgentTest):
+    model = "    timeout: 500ms\n"
+    lines = TimeBudgetTest.lines
+
+    def test_a_model_that_says_nothing_is_a_timeout(self):
+        task = self.outcome()
+        self.assertEqual(task["error_details"]["details"]["code"], "model_timeout")
+        self.assertEqual(self.mock.requests, 3)
+
+
 class BadModelsTest(AgentTest):
     model = "    stall: 300ms\n    timeout: 20s\n"
     lines = [{"when": "about limited", "status": 429, "retry_after": 1, "times": 2},
@@ -289,7 +351,7 @@ class BadToolsTest(AgentTest):
   - {name: crash, command: [sh, -c, 'echo half; kill -SEGV $$']}
   - {name: refuse, command: [sh, -c, 'echo no access >&2; exit 3']}
   - {name: missing, command: [/no/such/program]}
-  - {name: flood, command: [sh, -c, 'yes 0123456789 | head -c 104857600']}
+  - {name: flood, command: [sh, -c, 'yes 0123456789 | head -c 1073741824']}
   - {name: bytes, command: [sh, -c, 'printf "a\\377\\001b"']}
 """
     lines = [{"turn": 0, "tools": [tool(x) for x in ("hang", "crash", "refuse", "missing", "flood", "bytes")]},
@@ -306,7 +368,7 @@ class BadToolsTest(AgentTest):
         self.assertRegex(refuse, r"error: exit code 3\s+no access")
         self.assertIn("error:", missing)
         self.assertLess(len(flood), 66000)
-        self.assertRegex(flood, r"\[output cut: 655\d\d of \d{9} bytes are here\]$")
+        self.assertRegex(flood, r"\[output cut: 655\d\d of \d{10} bytes are here\]$")
         self.assertEqual(text, "a\ufffdb\n")
 
 
@@ -349,6 +411,62 @@ services:
         keys = {x.headers["idempotency-key"] for x in self.target.calls}
         self.assertEqual(len(keys), 4)
         self.assertTrue(all(x.startswith(task["id"]) for x in keys))
+
+
+class SharedServiceTest(AgentTest):
+    """Tools count among all calls of their service: concurrency, breaker, figures; and lead nowhere else."""
+    lines = [{"when": "about crowd", "turn": 0, "tools": [tool("post", n=i) for i in range(4)]},
+             {"when": "about ruin", "turn": 0, "tools": [tool("bad", n=i) for i in range(2)]},
+             {"when": "status 500", "turn": 1, "tools": [tool("post", n=1)]},
+             {"when": "about escape", "turn": 0, "tools": [tool("lookup", id=".."), tool("lookup", id="a/../../admin"),
+                                                           tool("lookup", id="x\r\nX-Evil: 1")]},
+             {"final": "ok"}]
+
+    def setUp(self):
+        async def answer(call, writer):
+            await asyncio.sleep(0.1)
+            return reply(500 if call.path == "/bad" else 200)
+        self.target = Target(answer)
+        self.addCleanup(self.target.close)
+        self.tools = """  - {name: post, service: s, method: /hook, timeout: 10s, safe_to_retry: true}
+  - {name: bad, service: s, method: /bad}
+  - {name: lookup, service: s, method: 'GET /things/{payload/id}'}
+"""
+        self.more = f"""
+services:
+  - {{name: s, url: '{self.target.url}', concurrency: 1, breaker: {{failures: 2, open: 60s}}}}
+"""
+        super().setUp()
+
+    def results(self, topic):
+        task = self.outcome(topic=topic)
+        self.assertEqual(task["status"], "completed", task["error"])
+        return self.said(task["id"], "tool")
+
+    def test_d10_tools_wait_for_the_concurrency_of_the_service_and_are_in_its_figures(self):
+        self.assertEqual(self.results("crowd"), ["{}"] * 4)
+        self.assertEqual((self.target.most, len(self.target.seen("/hook"))), (1, 4))
+        self.assertEqual(self.expect(200, "GET", "/v1/services/s")["calls"]["done"], 4)
+        self.assertIn('perdura_service_calls_total{service="s",method="/hook",outcome="done"} 4',
+                      self.request("GET", "/metrics").body.decode())
+
+    def test_d10_tools_open_the_breaker_of_the_service_and_are_stopped_by_it(self):
+        said = self.results("ruin")
+        self.assertEqual(sum("status 500" in text for text in said), 2)
+        self.assertIn("service s is down; the next try is in", said[-1])
+        self.assertEqual(self.target.seen("/hook"), [])
+        shown = self.expect(200, "GET", "/v1/services/s")
+        self.assertEqual((shown["status"], shown["breaker"], shown["last_error"]),
+                         ("down", "open", "service s answered with status 500"))
+
+    def test_f_g9_no_argument_leads_out_of_the_address_or_into_the_headers(self):
+        out, deep, split = self.results("escape")
+        self.assertIn("would change the path", out)
+        self.assertIn("would change the path", deep)
+        self.assertEqual(split, "{}")
+        (call,) = self.target.seen()
+        self.assertEqual(call.path, "/things/x%0D%0AX-Evil%3A%201")
+        self.assertNotIn("x-evil", call.headers)
 
 
 class SecretsTest(AgentTest):

@@ -4,10 +4,13 @@ import asyncio
 import os
 import pathlib
 import signal
+import socket
+import struct
+import subprocess
 import time
 import unittest
 
-from harness import ApiTest, wait_until
+from harness import ApiTest, binary, wait_until
 from service_target import Target, reply
 
 FINAL = ("completed", "failed", "dead_letter", "cancelled", "partial")
@@ -88,6 +91,17 @@ class CallTest(ServiceTest):
             task = self.expect(201, "POST", "/v1/tasks", {"type": f"service:s/{method}", "payload": payload})["id"]
             self.assertEqual(self.ended(task)["error_details"]["code"], "invalid_request", method)
         self.assertEqual(self.target.calls, [])
+
+    def test_f_g9_no_value_of_a_task_becomes_a_header(self):
+        evil = "1\r\nX-Evil: 1\r\n\r\nGET /admin HTTP/1.1"
+        task = self.enqueue("service:s/PUT /{payload/a}/{task/id}", payload={"a": evil}, name="n", correlation_id="c",
+                            idempotency_key="k", context_key="x", metadata={"Host": evil})
+        self.assertEqual(self.ended(task["id"])["status"], "completed")
+        for field in ("correlation_id", "idempotency_key", "traceparent", "tracestate", "type"):
+            self.expect(422, "POST", "/v1/tasks", {"type": "call:x", field: evil})
+        (call,) = self.target.calls
+        self.assertTrue(call.path.startswith("/1%0D%0AX-Evil%3A%201"), call.path)
+        self.assertNotIn("x-evil", call.headers)
 
     def test_a_payload_that_does_not_fit_the_method_fails_before_any_call(self):
         for payload in ({}, {"id": ".."}, {"id": {"a": 1}}, {"id": None}):
@@ -182,8 +196,21 @@ class HostileTest(ServiceTest):
             for _ in range(10240):
                 writer.write(b"x" * 1048576)
                 await writer.drain()
-                if writer.is_closing():
+                if writer.is_closing() or writer.peer.at_eof() or writer.peer.exception():
                     break
+        elif kind == "chunks":
+            writer.write(b"HTTP/1.1 200 OK\r\nTransfer-Encoding: chunked\r\n\r\n")
+            for _ in range(10240):
+                writer.write(b"100000\r\n" + b"x" * 1048576 + b"\r\n")
+                await writer.drain()
+                if writer.is_closing() or writer.peer.at_eof() or writer.peer.exception():
+                    break
+        elif kind == "rst":
+            writer.get_extra_info("socket").setsockopt(socket.SOL_SOCKET, socket.SO_LINGER,
+                                                       struct.pack("ii", 1, 0))
+            writer.write(b"HTTP/1.1 200 OK\r\n")
+            await writer.drain()
+            writer.transport.abort()
         elif kind == "drip":
             writer.write(b"HTTP/1.1 200 OK\r\nContent-Length: 1000\r\n\r\n")
             for _ in range(1000):
@@ -218,7 +245,8 @@ class HostileTest(ServiceTest):
         return None
 
     def test_no_service_can_hold_up_or_fool_the_worker(self):
-        wanted = {"endless": ("failed", "too_large"), "drip": ("dead_letter", "timeout"),
+        wanted = {"endless": ("failed", "too_large"), "chunks": ("failed", "too_large"),
+                  "rst": ("dead_letter", "connection_lost"), "drip": ("dead_letter", "timeout"),
                   "silent": ("dead_letter", "timeout"), "half": ("dead_letter", "timeout"),
                   "headers": ("dead_letter", "invalid_answer"),
                   "redirect": ("failed", "redirect_refused"),
@@ -401,12 +429,22 @@ class SecretTest(ServiceTest):
         call = self.target.seen()[0]
         self.assertEqual(call.headers["authorization"], "Bearer sesame-of-the-test")
         self.assertEqual(call.headers["x-key"], "open-up-from-a-file")
-        logs = self.expect(200, "GET", f"/v1/tasks/{task['id']}/logs")
-        for text in (str(task), str(logs), self.server.log(), str(self.expect(200, "GET",
-                                                                             "/v1/workers"))):
+        shown = [str(task), self.server.log(), self.doctor()]
+        for path in ("logs", "events", "executions", "checkpoints", "why"):
+            shown.append(self.request("GET", f"/v1/tasks/{task['id']}/{path}").body.decode())
+        for path in ("/v1/workers", "/v1/services", "/v1/services/s", "/v1/jobs", "/v1/audit", "/v1/stats", "/metrics"):
+            shown.append(self.request("GET", path).body.decode())
+        for text in shown:
             self.assertNotIn("sesame", text)
             self.assertNotIn("open-up", text)
         self.assertNotIn("sesame", str(self.outcome("Token")))
+
+    def doctor(self):
+        done = subprocess.run([binary(), "doctor", "--json", "--config", "p.yaml", "--store", self.server.store],
+                              cwd=self.folder, env={**os.environ, **self.environment}, capture_output=True, text=True,
+                              check=False)
+        self.assertIn("service", done.stdout)
+        return done.stdout + done.stderr
 
     def test_f_j1_everyone_sees_that_a_service_failed_and_only_who_sees_the_task_what_it_said(self):
         self.assertIn("the card 4111 is wrong", self.outcome("Card")["error"])

@@ -43,7 +43,7 @@ class Migrate(FolderTest):
         """A11, C4: data goes only where that is said."""
         self.perdura("migrate", "up")
         newest = self.number_of("task notes")
-        self.assertIn("(the audit trail", self.refused(1, "migrate", "down", "--to", str(newest)))
+        self.assertIn("callback events (which moments", self.refused(1, "migrate", "down", "--to", str(newest)))
         self.perdura("migrate", "down", "--to", str(newest), "--lose-data")
         self.assertIn("(the notes on tasks)", self.refused(1, "migrate", "down"))
         self.assertIn("task notes gave up the notes on tasks", self.perdura("migrate", "down", "--lose-data").stderr)

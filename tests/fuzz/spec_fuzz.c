@@ -58,7 +58,7 @@ static void check_input(const struct task_input *input, uint32_t index, uint32_t
     ASSERT(!memchr(spec->queue.data, '/', spec->queue.len));
     ASSERT(is_line(spec->idempotency_key, BOUND_KEY_BYTES));
     ASSERT(is_line(spec->limit_key, BOUND_KEY_BYTES));
-    ASSERT(is_line(spec->callback_url, BOUND_URL_BYTES));
+    ASSERT(is_line(spec->callback.url, BOUND_URL_BYTES));
     ASSERT(input->priority >= -BOUND_PRIORITY && input->priority <= BOUND_PRIORITY);
     ASSERT(input->delay_ms >= 0 && input->delay_ms <= BOUND_DELAY_MS);
     ASSERT(!input->delay_ms || !spec->run_at_us);

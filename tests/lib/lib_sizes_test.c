@@ -6,7 +6,7 @@
 
 /* New members go to the end, and never into padding there, where an earlier library sees none. */
 _Static_assert(END(pd_options, encrypt_per_user) == sizeof(struct pd_options) &&
-               END(pd_task_spec, encrypt_fields_count) == sizeof(struct pd_task_spec) &&
+               END(pd_task_spec, callback_events_count) == sizeof(struct pd_task_spec) &&
                END(pd_update, note) == sizeof(struct pd_update) &&
                END(pd_worker_options, categories_count) == sizeof(struct pd_worker_options) &&
                END(pd_result, note) == sizeof(struct pd_result) &&

@@ -144,7 +144,7 @@ static void enqueue(struct node *node, struct str url)
     spec_init(&input);
     input.spec.type = STR("test");
     input.spec.payload = STR("{\"n\":0.10}");
-    input.spec.callback_url = url;
+    input.spec.callback.url = url;
     assert_int_equal(spec_finish(&input, &settings, &node->arena, &node->store->err), 0);
     assert_int_equal(engine_call(node->engine, &request.base), 0);
     node->task_id = request.tasks[0]->id;

@@ -14,7 +14,7 @@ setUpModule = begin_module
 
 # All that is stored of tasks. Marks, workers and leadership belong to nodes that run.
 NEW_COLUMNS = ("removed_hash", "is_decided", "note", "category_id", "from_hash", "principal",
-               "encrypt", "encrypt_fields",
+               "encrypt", "encrypt_fields", "callback_events",
                "created_by_principal")
 STORED = ("lanes", "task_specs", "task_states", "ready_rows", "parked_rows", "due_rows",
           "held_rows", "settled_rows", "task_data", "task_event_rows", "execution_rows",

@@ -258,6 +258,7 @@ static void then_same_job(const struct job *a, const struct job *b)
     assert_int_equal(a->timeout_s, b->timeout_s);
     assert_int_equal(a->max_concurrent, b->max_concurrent);
     then_str(a->callback_url, b->callback_url);
+    then_str(a->callback_events, b->callback_events);
     assert_int_equal(a->is_active, b->is_active);
     then_str(a->created_by, b->created_by);
     assert_int_equal(a->created_at_us, b->created_at_us);
@@ -293,6 +294,7 @@ static void d1_a_job_comes_back_as_it_was_put(void **state)
     full->timeout_s = 9;
     full->max_concurrent = 3;
     full->callback_url = STR("https://example.test/");
+    full->callback_events = STR("[\"failed\"]");
     full->is_active = false;
     full->created_by = STR("ada");
     full->updated_at_us = T0_US + 5;

@@ -50,6 +50,7 @@ static void then_same_schedule(const struct schedule *a, const struct schedule *
     assert_int_equal(a->dst, b->dst);
     assert_int_equal(a->jitter_ms, b->jitter_ms);
     then_str(a->callback_url, b->callback_url);
+    then_str(a->callback_events, b->callback_events);
     assert_int_equal(a->next_fire_at_us, b->next_fire_at_us);
     assert_int_equal(a->last_fire_at_us, b->last_fire_at_us);
     then_str(a->error, b->error);
@@ -80,6 +81,7 @@ static void d1_a_schedule_comes_back_as_it_was_put(void **state)
     schedule->dst = DST_BOTH;
     schedule->jitter_ms = 250;
     schedule->callback_url = STR("https://example.test/");
+    schedule->callback_events = STR("[\"failed\"]");
     schedule->next_fire_at_us = INT64_C(253402300799000000); /* the last second of year 9999 */
     schedule->last_fire_at_us = T0_US + 5;
     schedule->error = STR("its zone is not there");

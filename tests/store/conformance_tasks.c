@@ -96,7 +96,8 @@ static struct task *full_task(struct conformance *c)
     spec->idempotency_key = STR("once");
     spec->input_hash = STR("0123456789abcdef0123456789abcdef0123456789abcdef0123456789abcdef");
     spec->limit_key = STR("customer-7");
-    spec->callback_url = STR("https://example.test/hook?a=1&b=2");
+    spec->callback.url = STR("https://example.test/hook?a=1&b=2");
+    spec->callback.events = STR("[\"started\",\"ended\"]");
     spec->origin.ref = STR("first");
     spec->origin.job_id = uuid7_new(&c->ids, T0_US);
     spec->origin.schedule_id = uuid7_new(&c->ids, T0_US);
@@ -180,7 +181,8 @@ static void then_same_spec(const struct task *a, const struct task *b, bool with
     then_str(x->idempotency_key, y->idempotency_key);
     then_str(x->input_hash, y->input_hash);
     then_str(x->limit_key, y->limit_key);
-    then_str(x->callback_url, y->callback_url);
+    then_str(x->callback.url, y->callback.url);
+    then_str(x->callback.events, y->callback.events);
     then_str(x->origin.ref, y->origin.ref);
     then_id(x->origin.job_id, y->origin.job_id);
     then_id(x->origin.schedule_id, y->origin.schedule_id);

@@ -166,13 +166,15 @@ static void held_tasks_arrive_one_by_one(void **state)
     struct arena arena = ARENA_INIT(0);
     struct buf out = BUF_INIT(1 << 16);
     struct service_hold holds[1], heard[SERVICE_HOLDS_MAX];
+    const struct agent_day day = {STR("writer"), 20000, {1, 2, 3, INT64_MAX, 5}};
+    struct agent_day days[AGENT_DAYS_MAX];
     struct err err = {0};
 
     (void)state;
     holds[0] = (struct service_hold){STR("orders"), 700, true};
     assert_true(uuid_parse(STR(ID), &held[0].task_id));
     assert_true(uuid_parse(STR(OTHER_ID), &held[1].task_id));
-    remote_write_heartbeat(&out, held, 2, holds, 1);
+    remote_write_heartbeat(&out, held, 2, holds, 1, STR("0123456789abcdef"), &day, 1);
     assert_int_equal(parse_heartbeat(buf_view(&out), &arena, &request, &err), 0);
     assert_true(uuid_eq(&request.task_ids[1], &held[1].task_id));
     assert_true(request.calls_services);
@@ -183,6 +185,13 @@ static void held_tasks_arrive_one_by_one(void **state)
     assert_int_equal(remote_read_holds(buf_view(&out), &arena, heard), 1);
     assert_true(str_is(heard[0].service, "orders"));
     assert_int_equal(heard[0].wait_ms, 700);
+    assert_true(str_is(request.process, "0123456789abcdef"));
+    assert_int_equal(request.days_count, 1);
+    assert_true(str_is(request.days[0].agent, "writer"));
+    assert_int_equal(request.days[0].day, 20000);
+    assert_memory_equal(&request.days[0].used, &day.used, sizeof day.used);
+    assert_int_equal(remote_read_days(buf_view(&out), &arena, days), 1);
+    assert_memory_equal(&days[0].used, &day.used, sizeof day.used);
     buf_deinit(&out);
     arena_deinit(&arena);
 }

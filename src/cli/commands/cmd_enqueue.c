@@ -73,6 +73,8 @@ static const struct flag flags[] = {
      .help = "leave it orphaned when its worker is lost"},
     {.name = "callback-url", .type = FLAG_TEXT, .value = "URL", .field = "callback_url",
      .help = "URL to call when the task ends"},
+    {.name = "callback-events", .type = FLAG_LIST, .value = "EVENT", .field = "callback_events",
+     .help = "when to call it: started, failed, timeout (each attempt), ended (default)"},
     {0}};
 
 /* ID or ID:kind; ids have no colon. */

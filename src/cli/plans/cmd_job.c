@@ -39,6 +39,7 @@ static const struct view_column show_columns[] = {
     {"timeout set by", "/value_from/timeout_seconds", VIEW_SETTER},
     {"max concurrent", "/max_concurrent", VIEW_LIMIT},
     {"callback", "/callback_url", VIEW_TEXT},
+    {"callback events", "/callback_events", VIEW_TEXT},
     {"active", "/is_active", VIEW_BOOL},
     {"deleted", "/deleted_at", VIEW_TIME},
     {"created by", "/created_by", VIEW_TEXT},
@@ -85,6 +86,8 @@ static const struct view_column schedule_columns[] = {
      .help = "the method of that service"},                                                      \
     {.name = "callback-url", .type = FLAG_TEXT, .value = "URL", .field = "callback_url",         \
      .help = "URL to call when a run ends"},                                                     \
+    {.name = "callback-events", .type = FLAG_LIST, .value = "EVENT", .field = "callback_events", \
+     .help = "when to call it: started, failed, timeout (each attempt), ended (default)"},       \
     {.name = "created-by", .type = FLAG_TEXT, .value = "TEXT", .field = "created_by",            \
      .help = "who made it"},                                                                     \
     {.name = "inactive", .type = FLAG_NO, .field = "is_active",                                  \

@@ -41,6 +41,7 @@ static const struct view_column show_columns[] = {
     {"daylight saving", "/dst", VIEW_TEXT},
     {"jitter", "/jitter_ms", VIEW_DURATION},
     {"callback", "/callback_url", VIEW_TEXT},
+    {"callback events", "/callback_events", VIEW_TEXT},
     {"next", "/next_fire_at", VIEW_TIME},
     {"last", "/last_fire_at", VIEW_TIME},
     {"error", "/error", VIEW_TEXT},
@@ -52,6 +53,7 @@ static const struct view_column show_columns[] = {
 
 static const struct flag own_fields[] = {
     {.name = "callback-url", .type = FLAG_TEXT, .value = "URL", .field = "callback_url"},
+    {.name = "callback-events", .type = FLAG_LIST, .value = "EVENT", .field = "callback_events"},
     {.name = "paused", .type = FLAG_NO, .field = "is_active"},
     {0}};
 
@@ -149,20 +151,22 @@ static int run_preview(struct call *call)
 
 /* ---- tables ---- */
 
-#define CALLBACK_FLAG                                                                       \
+#define CALLBACK_FLAGS                                                                      \
     {.name = "callback-url", .type = FLAG_TEXT, .value = "URL", .field = "callback_url",    \
-     .help = "URL to call when one of its runs ends (default: the job's)"}
+     .help = "URL to call when one of its runs ends (default: the job's)"},                  \
+    {.name = "callback-events", .type = FLAG_LIST, .value = "EVENT",                        \
+     .field = "callback_events", .help = "when to call it (default: as the job says)"}
 
 static const struct flag create_flags[] = {
     {.name = "job", .type = FLAG_TEXT, .value = "JOB", .help = "the job to run: its name or id"},
     SCHEDULE_FLAGS,
-    CALLBACK_FLAG,
+    CALLBACK_FLAGS,
     {.name = "paused", .type = FLAG_NO, .field = "is_active", .help = "make it paused"},
     {0}};
 
 static const struct flag update_flags[] = {
     SCHEDULE_FLAGS,
-    CALLBACK_FLAG,
+    CALLBACK_FLAGS,
     {.name = "paused", .type = FLAG_NO, .field = "is_active", .help = "pause it"},
     {.name = "unset", .type = FLAG_LIST, .value = "FIELD",
      .help = "set fields back to their default: starts-at, ends-at, callback-url …"},

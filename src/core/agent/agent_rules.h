@@ -86,6 +86,11 @@ struct agent_settings {
 const struct model_rule *agent_model(const struct agent_settings *settings, struct str name);
 const struct tool_rule *agent_tool(const struct agent_settings *settings, struct str name);
 const struct agent_rule *agent_find(const struct agent_settings *settings, struct str id);
+static inline bool agent_has_day(const struct agent_rule *rule)
+{
+    return rule->day.calls > 0 || rule->day.tokens > 0 || rule->day.cost > 0 ||
+           rule->day.time_ms > 0;
+}
 /* The entry of the agent's types for a type: exact, else the longest prefix, else NULL. */
 const struct agent_type *agent_type_of(const struct agent_rule *rule, struct str type);
 

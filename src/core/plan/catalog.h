@@ -64,6 +64,7 @@ struct job {
     int64_t timeout_s;
     int64_t max_concurrent; /* runs at once; 0 = no limit */
     struct str callback_url;
+    struct str callback_events; /* callback_events.h */
     bool is_active;
     struct str created_by; /* the user its runs belong to; absent = no user */
     struct str principal;  /* whose rights they run with: who made or changed it last; absent = no
@@ -95,7 +96,8 @@ struct schedule {
     enum overlap overlap;
     enum dst_policy dst;
     int64_t jitter_ms;
-    struct str callback_url; /* absent: the job's */
+    struct str callback_url;    /* absent: the job's */
+    struct str callback_events; /* absent: the job's */
     int64_t next_fire_at_us; /* the planned instant; 0 = none any more */
     int64_t last_fire_at_us; /* the last planned instant that was fired */
     struct str error;        /* why it cannot be planned (its zone vanished), else absent */

@@ -36,6 +36,7 @@
     FIELD(timeout_seconds, timeout_s, INT, 0, .has = offsetof(struct job, has_timeout))            \
     FIELD(max_concurrent, max_concurrent, INT, 0)                                                  \
     FIELD(callback_url, callback_url, TEXT, 0)                                                     \
+    FIELD(callback_events, callback_events, TEXT, FIELD_LIST)                                      \
     FIELD(is_active, is_active, BOOL, 0)                                                           \
     FIELD(created_by, created_by, TEXT, 0)                                                         \
     FIELD(created_by_principal, principal, TEXT, 0)                                                \
@@ -69,6 +70,7 @@
     FIELD(dst, dst, WORD, 0, .words = &dst_policy_words)                                           \
     FIELD(jitter_ms, jitter_ms, INT, 0)                                                            \
     FIELD(callback_url, callback_url, TEXT, 0)                                                     \
+    FIELD(callback_events, callback_events, TEXT, FIELD_LIST)                                      \
     FIELD(next_fire_at, next_fire_at_us, TIME, 0)                                                  \
     FIELD(last_fire_at, last_fire_at_us, TIME, 0)                                                  \
     FIELD(error, error, TEXT, 0)                                                                   \

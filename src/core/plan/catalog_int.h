@@ -43,6 +43,7 @@ catalog_read catalog_read_description; /* several lines, also empty */
 catalog_read catalog_read_type; /* of tasks */
 catalog_read catalog_read_queue;
 catalog_read catalog_read_url;
+catalog_read catalog_read_callback_events;
 catalog_read catalog_read_number;
 catalog_read catalog_read_priority;
 catalog_read catalog_read_time;

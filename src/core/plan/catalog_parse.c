@@ -52,6 +52,7 @@ static const struct catalog_member job_members[] = {
     JOB_OWN("timeout_seconds", number, timeout_s, has_timeout, 1, SECONDS_MAX, TIMEOUT),
     JOB("max_concurrent", number, max_concurrent, 0, BOUND_JOB_CONCURRENT, MAX_CONCURRENT),
     JOB("callback_url", url, callback_url, 0, 0, CALLBACK_URL),
+    JOB("callback_events", callback_events, callback_events, 0, 0, CALLBACK_EVENTS),
     JOB("is_active", bool, is_active, 0, 0, IS_ACTIVE),
     JOB("created_by", text, created_by, 0, BOUND_KEY_BYTES, CREATED_BY),
 };
@@ -78,6 +79,7 @@ static const struct catalog_member schedule_members[] = {
     SCHEDULE("dst", dst, dst, 0, 0, DST),
     SCHEDULE("jitter_ms", number, jitter_ms, 0, BOUND_JITTER_MS, JITTER),
     SCHEDULE("callback_url", url, callback_url, 0, 0, CALLBACK_URL),
+    SCHEDULE("callback_events", callback_events, callback_events, 0, 0, CALLBACK_EVENTS),
 };
 const struct catalog_table catalog_schedule_table = TABLE("a schedule", schedule_members);
 

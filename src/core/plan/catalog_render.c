@@ -44,7 +44,8 @@ static void render_field(struct buf *out, const struct field *field, const void 
         render_uuid(out, field->name, at);
         break;
     case FIELD_TEXT:
-        render_text(out, field->name, text->data ? *text : str_of(field->otherwise));
+        (field->flags & FIELD_LIST ? render_json : render_text)(
+            out, field->name, text->data ? *text : str_of(field->otherwise));
         break;
     case FIELD_JSON:
         render_json(out, field->name, text->data ? *text : str_of(field->otherwise));
@@ -170,6 +171,7 @@ void render_job(struct buf *out, const struct job *job, const struct job_extra *
     job_values(out, job, values);
     render_int(out, "max_concurrent", job->max_concurrent);
     render_text(out, "callback_url", job->callback_url);
+    render_json(out, "callback_events", job->callback_events);
     render_bool(out, "is_active", job->is_active);
     render_text(out, "created_by", job->created_by);
     render_text(out, "created_by_principal", job->principal);

@@ -2,6 +2,8 @@
  * sentence that says what is allowed. Pure, any thread. */
 #include "core/plan/catalog_int.h"
 
+#include "core/callback_events.h"
+
 static void *target(struct catalog_reader *reader, const struct catalog_member *member)
 {
     return (char *)reader->object + member->at;
@@ -54,6 +56,12 @@ int catalog_read_url(struct catalog_reader *reader, const struct catalog_member 
     int rc = spec_read_string(value, member->name, reader->arena, to, reader->err);
 
     return rc < 0 ? rc : spec_check_url(*to, member->name, reader->err);
+}
+
+int catalog_read_callback_events(struct catalog_reader *reader, const struct catalog_member *member,
+                                 struct str value)
+{
+    return callback_events_read(value, reader->arena, target(reader, member), reader->err);
 }
 
 int catalog_read_number(struct catalog_reader *reader, const struct catalog_member *member,

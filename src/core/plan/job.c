@@ -85,12 +85,15 @@ int job_task_input(const struct job *job, const struct category *category,
     TRY(take_type(job, &rules, arena, &spec->type, err));
     spec->name = job->name;
     spec->payload = payload.data ? payload : job->payload;
-    spec->callback_url = job->callback_url;
+    spec->callback.url = job->callback_url;
+    spec->callback.events = job->callback_events;
     spec->origin.job_id = job->id;
     if (schedule) {
         spec->origin.schedule_id = schedule->id;
         if (schedule->callback_url.data)
-            spec->callback_url = schedule->callback_url;
+            spec->callback.url = schedule->callback_url;
+        if (schedule->callback_events.data)
+            spec->callback.events = schedule->callback_events;
     }
     take_values(job, input);
     input->no_hash = true;

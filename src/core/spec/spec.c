@@ -1,6 +1,7 @@
 /* The task object of a request, member by member: two tables say which members there are, what
  * kind of value each takes, its bounds and where it goes. Unknown members are refused, so that a
  * misspelt one is not silently ignored. Pure, any thread. */
+#include "core/callback_events.h"
 #include "core/spec/spec_int.h"
 #include "core/task/task_fields.h"
 #include "core/trace.h"
@@ -236,6 +237,14 @@ static int read_tags(struct parse *parse, const struct member *member, struct st
     return spec_read_tags(value, parse->arena, parse->input, parse->err);
 }
 
+static int read_callback_events(struct parse *parse, const struct member *member,
+                                struct str value)
+{
+    (void)member;
+    return callback_events_read(value, parse->arena, &parse->input->spec.callback.events,
+                                parse->err);
+}
+
 static int read_hash_fields(struct parse *parse, const struct member *member, struct str value)
 {
     (void)member;
@@ -262,7 +271,8 @@ static int read_encrypt_fields(struct parse *parse, const struct member *member,
 /* Sorted by name: find_member searches by halves, a test checks it. */
 static const struct member members[] = {
     SPECIAL("auto_recovery", read_bool, spec.auto_recovery, 0, 0),
-    SPECIAL("callback_url", read_url, spec.callback_url, 0, 0),
+    SPECIAL("callback_events", read_callback_events, spec.callback.events, 0, 0),
+    SPECIAL("callback_url", read_url, spec.callback.url, 0, 0),
     TEXT("category", category, BOUND_NAME_BYTES),
     SPECIAL("data", read_json, data, 0, BOUND_DATA_BYTES),
     SPECIAL("delay_ms", read_delay, delay_ms, 0, BOUND_DELAY_MS),

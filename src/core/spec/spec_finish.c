@@ -189,7 +189,7 @@ int spec_finish(struct task_input *input, const struct settings *settings, struc
 
     TRY(check_input(input, err));
     if (settings) {
-        if (input->spec.callback_url.data && !callback_allowed(settings, input->spec.callback_url))
+        if (input->spec.callback.url.data && !callback_allowed(settings, input->spec.callback.url))
             return err_set_field(err, ERR_INVALID, "callback_url",
                                  "callbacks to this address are not allowed; add it to "
                                  "callbacks.allow in the configuration");

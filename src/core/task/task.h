@@ -54,6 +54,12 @@ struct task_seal {
 };
 
 /* What was asked for: written once, never changed. */
+/* Who learns what becomes of it. */
+struct task_callback {
+    struct str url;
+    struct str events; /* callback_events.h; absent: its end alone */
+};
+
 struct task_spec {
     struct str namespace_name;
     struct str type;
@@ -70,7 +76,7 @@ struct task_spec {
     struct str idempotency_key;
     struct str input_hash;  /* 64 hex digits */
     struct str limit_key;
-    struct str callback_url;
+    struct task_callback callback;
     struct task_origin origin;
     struct uuid category_id; /* nil = none */
     struct task_seal seal;

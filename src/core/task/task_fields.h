@@ -168,7 +168,8 @@
     DETAIL(error, fault.error, TEXT, 0, 0, no, SHOW_CONTENT_TEXT, ASK_NOT)                         \
     DETAIL(last_error, fault.last, TEXT, 0, 0, no, SHOW_CONTENT_TEXT, ASK_NOT)                     \
     DETAIL(error_details, fault.details, TEXT, 0, 0, no, SHOW_CONTENT, ASK_NOT)                    \
-    OPTION(callback_url, spec.callback_url, TEXT, 0, 0, no, SHOW, ASK_NOT)                         \
+    OPTION(callback_url, spec.callback.url, TEXT, 0, 0, no, SHOW, ASK_NOT)                         \
+    OPTION(callback_events, spec.callback.events, TEXT, 0, 0, no, SHOW_JSON, ASK_NOT)              \
     OPTION(on_unsatisfied, spec.on_unsatisfied, WORD, FIELD_EMPTY, UNSATISFIED_CANCEL,             \
            on_unsatisfied, SHOW, ASK_NOT)
 

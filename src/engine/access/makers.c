@@ -168,7 +168,7 @@ static int check_reach(const struct engine *engine, const struct maker *maker,
     const struct principal *principal = &maker->principal;
 
     TRY(principal_check_user(principal, "user_id", input->spec.user_id, err));
-    if (input->spec.callback_url.data)
+    if (input->spec.callback.url.data)
         TRY(callback_check_right(engine->settings, principal, err));
     return principal_check_work(principal, input->spec.queue, input->spec.type, category, err);
 }

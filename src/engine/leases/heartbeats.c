@@ -154,6 +154,7 @@ int workers_heartbeat(struct batch *batch, struct request *base)
                                                         sizeof *request->lost_tokens));
     TRY(workers_renew(batch, worker, err));
     TRY(workers_share_holds(batch, request));
+    TRY(workers_share_days(batch, request));
     TRY(batch_flush(batch, err));
     TRY(find_lost(batch, request, &listed));
     return look_at_held(batch, request, worker, request->task_ids ? &listed : NULL);

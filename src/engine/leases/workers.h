@@ -85,6 +85,7 @@ int workers_register(struct batch *batch, struct request *base);
 int workers_heartbeat(struct batch *batch, struct request *base);
 int workers_leave(struct batch *batch, struct request *base);
 int workers_share_holds(struct batch *batch, struct heartbeat_request *request);
+int workers_share_days(struct batch *batch, struct heartbeat_request *request);
 /* Whether it has queues in this namespace. */
 bool workers_are_in(const struct worker_state *worker, struct str namespace_name);
 bool workers_serve(const struct worker_state *worker, struct str queue);

@@ -52,7 +52,7 @@ static int purge_plans(struct batch *batch, struct str name, enum namespace_part
 /* Without a callback; its worker finds the lease gone. */
 static int end_task(struct batch *batch, struct task *task, struct err *err)
 {
-    task->spec.callback_url = STR_NONE;
+    task->spec.callback.url = STR_NONE;
     if (!status_ended(task->status))
         TRY(control_cancel(batch, task, ACTOR_LEADER, "Cancelled",
                            STR("{\"reason\":\"namespace_deleted\"}"), err));

@@ -208,7 +208,7 @@ static int check_job(struct batch *batch, const struct request *request, const s
                              STR_ARG(input->spec.queue));
     if (!request->caller || !request->caller->principal)
         return 0;
-    if (input->spec.callback_url.data)
+    if (input->spec.callback.url.data)
         TRY(callback_check_right(batch->engine->settings, request->caller->principal, err));
     return principal_check_work(request->caller->principal, input->spec.queue, input->spec.type,
                                 category->row.name, err);

@@ -312,7 +312,7 @@ static int make_input(struct batch *batch, const struct run_wish *wish, struct a
     input->spec.trace.state = wish->tracestate;
     input->maker = wish->maker;
     input->spec.user_id = arena_str(arena, wish->job->created_by);
-    if (wish->maker && input->spec.callback_url.data)
+    if (wish->maker && input->spec.callback.url.data)
         TRY(callback_check_right(batch->engine->settings, wish->maker, err));
     if (wish->maker)
         TRY(principal_check_work(wish->maker, input->spec.queue, input->spec.type,

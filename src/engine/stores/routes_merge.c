@@ -465,6 +465,24 @@ static int merge_holds(struct call *call, const struct tally *tally)
     return arena->failed ? err_no_memory(&request->base.err) : 0;
 }
 
+static int merge_days(struct call *call, const struct tally *tally)
+{
+    struct heartbeat_request *request = (struct heartbeat_request *)call->request;
+    const struct heartbeat_request *part;
+
+    request->others = NULL;
+    if (!request->days_count || !tally->well)
+        return 0;
+    part = &call->shares[first_part(tally->well)]->as.heartbeat;
+    request->others = arena_copy(request->base.arena, part->others,
+                                 part->days_count * sizeof *part->others);
+    if (!request->others)
+        return err_no_memory(&request->base.err);
+    for (uint32_t i = 0; i < request->days_count; i++)
+        request->others[i].agent = request->days[i].agent;
+    return 0;
+}
+
 static int merge_orders(struct call *call, const struct tally *tally)
 {
     struct heartbeat_request *request = (struct heartbeat_request *)call->request;
@@ -501,7 +519,8 @@ void merge_heartbeats(struct call *call)
         request->base.err = *tally.not_found;
     else if (!tally.well)
         request->base.err = *tally.err;
-    else if (merge_lost(call, &tally) == 0 && merge_orders(call, &tally) == 0)
-        merge_holds(call, &tally);
+    else if (merge_lost(call, &tally) == 0 && merge_orders(call, &tally) == 0 &&
+             merge_holds(call, &tally) == 0)
+        merge_days(call, &tally);
     call_answer(call);
 }

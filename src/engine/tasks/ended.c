@@ -152,15 +152,17 @@ static int tell_parent(struct batch *batch, const struct task *task, struct err 
                       err);
 }
 
-/* The task as the API would show it now; payload and data are read for it. */
-static int write_callback(struct batch *batch, struct task *task, struct err *err)
+/* The task as the API would show it now; payload and data are read for it. `attempt` 0: of the
+ * whole task. */
+static int write_callback(struct batch *batch, struct task *task, enum callback_event event,
+                          int64_t attempt, struct err *err)
 {
     BUF_AUTO struct buf body = BUF_INIT(8 * 1024 * 1024);
     struct task *whole = NULL;
     struct outbox_message message = {.id = uuid7_new(&batch->engine->ids, batch->now_us),
                                      .kind = STR("webhook"),
                                      .namespace_name = task->spec.namespace_name,
-                                     .target = task->spec.callback_url,
+                                     .target = task->spec.callback.url,
                                      .task_id = task->id,
                                      .next_at_us = batch->now_us,
                                      .expires_at_us = batch->now_us + CALLBACK_EXPIRES_US,
@@ -172,8 +174,10 @@ static int write_callback(struct batch *batch, struct task *task, struct err *er
                                              &whole, err);
     if (rc == 0 && whole) {
         char space[TRACE_PARENT_BYTES + 1];
-        struct render_extra extra = {.traceparent =
-                                         trace_hand_on(whole, batch->engine->settings, space)};
+        struct render_extra extra = {
+            .event = str_of(callback_event_word(event)),
+            .attempt = attempt,
+            .traceparent = trace_hand_on(whole, batch->engine->settings, space)};
 
         render_task(&body, whole, &extra);
         message.body = buf_view(&body);
@@ -183,6 +187,16 @@ static int write_callback(struct batch *batch, struct task *task, struct err *er
         FAULT_POINT("ended.callback");
     }
     return rc;
+}
+
+static int tell_attempts(struct batch *batch, struct err *err)
+{
+    while (batch->ends.told_count < batch->ends.told.count) {
+        const struct told_attempt *told = &batch->ends.told.items[batch->ends.told_count++];
+
+        TRY(write_callback(batch, told->task, told->event, told->attempt, err));
+    }
+    return 0;
 }
 
 /* Escalation of a dead letter: a note goes to the queue's dead-letter queue, once per task. */
@@ -239,6 +253,7 @@ int batch_reopen(struct batch *batch, const struct task *task, struct err *err)
  * ended as, or undoes an end, settles first. */
 int batch_settle(struct batch *batch, struct err *err)
 {
+    TRY(tell_attempts(batch, err));
     if (batch->plans.runs_ended)
         TRY(runs_prepare(batch, err));
     while (batch->settled_count < batch->ended.count) { /* grows while dependents end */
@@ -255,8 +270,9 @@ int batch_settle(struct batch *batch, struct err *err)
         TRY(escalate(batch, task, err));
         if (!uuid_is_nil(&task->spec.origin.job_id))
             TRY(run_ended(batch, task, err));
-        if (task->spec.callback_url.data)
-            TRY(write_callback(batch, task, err));
+        if (task->spec.callback.url.data &&
+            callback_events_have(task->spec.callback.events, CALLBACK_ENDED))
+            TRY(write_callback(batch, task, CALLBACK_ENDED, 0, err));
     }
     return 0;
 }

@@ -21,21 +21,11 @@
 #include "engine/plans/runs.h"
 #include "engine/tasks/ended.h"
 #include "engine/tasks/enqueue_int.h"
+#include "engine/tasks/intake.h"
 #include "engine/tasks/reports.h"
 #include "store/sealed/sealed.h"
 
 #include <stdio.h>
-
-static int make_queues(struct plan *plan)
-{
-    for (uint32_t i = 0; i < plan->count; i++) {
-        struct queue_state *state;
-
-        if (!plan->duplicate[i])
-            TRY(limits_queue_make(plan->batch, plan->inputs[i].spec.queue, &state, plan->err));
-    }
-    return 0;
-}
 
 /* A child belongs under the attempt that made it. */
 void inherit_trace(const struct batch *batch, const struct task *parent, struct arena *arena,
@@ -57,7 +47,6 @@ static struct str maker_of(const struct plan *plan, const struct task_input *inp
     return input->maker ? input->maker->key : input->spec.origin.principal;
 }
 
-/* A run's task got its id before. */
 /* What a handler of an encrypted task hands on is encrypted, unless it says how it is stored. */
 static void inherit_seal(const struct task *parent, struct arena *arena, struct task_seal *seal)
 {
@@ -66,6 +55,24 @@ static void inherit_seal(const struct task *parent, struct arena *arena, struct 
     seal->encrypt = parent->spec.seal.encrypt;
     if (parent->spec.seal.fields.data)
         seal->fields = arena_str(arena, parent->spec.seal.fields);
+}
+
+/* A run's task got its id before, as did one that was enqueued with SQL. */
+static void name_task(struct batch *batch, const struct task_input *input,
+                      const struct run_wish *wish, struct task *task)
+{
+    if (wish) {
+        task->key = wish->key;
+        task->id = wish->id;
+    } else if (input->given_key) {
+        task->key = input->given_key;
+        task->id = input->given_id;
+        if (input->given_at_us < batch->now_us)
+            task->spec.created_at_us = input->given_at_us;
+    } else {
+        task->key = batch->store->verbs->task_key_next(batch->store);
+        task->id = uuid7_new_keyed(&batch->engine->ids, batch->now_us, task->key);
+    }
 }
 
 static struct task *make_task(struct plan *plan, struct task_input *input,
@@ -92,15 +99,14 @@ static struct task *make_task(struct plan *plan, struct task_input *input,
     }
     task->has_spec = true;
     task->has_data = true;
-    task->key = wish ? wish->key : batch->store->verbs->task_key_next(batch->store);
-    task->id = wish ? wish->id : uuid7_new_keyed(&batch->engine->ids, batch->now_us, task->key);
+    name_task(batch, input, wish, task);
     task->state = STR("Queued");
     task->data = input->data;
     task->about = input->about;
     task->priority = input->priority;
     task->updated_at_us = batch->now_us;
     if (input->delay_ms > 0) {
-        task->scheduled_at_us = batch->now_us + input->delay_ms * CLOCK_MS_US;
+        task->scheduled_at_us = task->spec.created_at_us + input->delay_ms * CLOCK_MS_US;
     } else if (input->spec.run_at_us) {
         task->scheduled_at_us = input->spec.run_at_us;
         task->by_wall = true;
@@ -156,6 +162,25 @@ static int find_owner(struct plan *plan, struct unique *unique, uint32_t before,
                                                          "run verify");
 }
 
+/* What has it may have been enqueued with SQL and be no task yet: it becomes one now. */
+static int reserve_one(struct plan *plan, struct unique *unique, uint32_t at)
+{
+    struct batch *batch = plan->batch;
+    int64_t wanted = unique->task_key;
+
+    TRY(batch->store->verbs->uniques_reserve(batch->store, unique, 1, plan->err));
+    batch->wrote = true;
+    for (uint32_t i = 0; i < at; i++)
+        if (plan->tasks[i]->key == unique->task_key)
+            return 0;
+    if (unique->task_key == wanted || !uuid_is_nil(&unique->owner) || !batch->store->intake)
+        return 0;
+    TRY(intake_take_key(batch, unique->task_key, plan->err));
+    TRY(batch_flush(batch, plan->err));
+    unique->task_key = wanted;
+    return batch->store->verbs->uniques_reserve(batch->store, unique, 1, plan->err);
+}
+
 /* Or payloads of others could be tried out. */
 static bool tells_payload(const struct principal *maker, const struct task *owner)
 {
@@ -164,7 +189,6 @@ static bool tells_payload(const struct principal *maker, const struct task *owne
 
 static int reserve(struct plan *plan, uint32_t at)
 {
-    struct batch *batch = plan->batch;
     struct task *task = plan->tasks[at];
     bool by_key = task->spec.idempotency_key.data != NULL;
     struct unique unique = {.kind = by_key ? UNIQUE_KEY : UNIQUE_HASH,
@@ -176,8 +200,7 @@ static int reserve(struct plan *plan, uint32_t at)
 
     if (!unique.value.data)
         return 0;
-    TRY(batch->store->verbs->uniques_reserve(batch->store, &unique, 1, plan->err));
-    batch->wrote = true;
+    TRY(reserve_one(plan, &unique, at));
     if (unique.task_key == task->key)
         return 0;
     if (find_owner(plan, &unique, at, &owner) < 0 || !owner)
@@ -196,7 +219,6 @@ static int reserve(struct plan *plan, uint32_t at)
 
 static int reserve_external(struct plan *plan, uint32_t at)
 {
-    struct batch *batch = plan->batch;
     struct task *task = plan->tasks[at];
     struct unique unique = {.kind = UNIQUE_EXTERNAL,
                             .namespace_name = task->spec.namespace_name,
@@ -206,8 +228,7 @@ static int reserve_external(struct plan *plan, uint32_t at)
 
     if (!unique.value.data || plan->duplicate[at])
         return 0;
-    TRY(batch->store->verbs->uniques_reserve(batch->store, &unique, 1, plan->err));
-    batch->wrote = true;
+    TRY(reserve_one(plan, &unique, at));
     if (unique.task_key == task->key)
         return 0;
     return err_set_field(plan->err, ERR_CONFLICT, "external_id",
@@ -429,6 +450,33 @@ static int add_task(struct plan *plan, uint32_t at)
     return end_unsatisfied(plan, task, to);
 }
 
+int enqueue_ended(struct batch *batch, struct task_input *input, enum status to, struct str why,
+                  struct str detail, struct err *err)
+{
+    struct plan plan = {.batch = batch, .inputs = input, .count = 1, .arena = &batch->arena,
+                        .err = err};
+    struct queue_state *queue;
+    struct task *task;
+    struct err sealed = {0};
+
+    TRY(queue_name_enter(input->spec.namespace_name, &input->spec.queue, &batch->arena, err));
+    task = TRY_MEMORY(make_task(&plan, input, NULL));
+    plan.err = &sealed;
+    if (admit_seal(&plan, task) < 0) { /* nothing is kept in clear text that must not be */
+        task->spec.payload = STR_NONE;
+        task->spec.seal = (struct task_seal){0};
+    }
+    TRY(limits_queue_make(batch, input->spec.queue, &queue, err));
+    TRY(batch_add(batch, task, err));
+    TRY(batch_move(batch, task, STATUS_PENDING, MOVE_ENQUEUE, "Queued", ACTOR_API, STR_NONE, err));
+    task->version = 1;
+    batch->engine->figures.stats.totals[TOTAL_ENQUEUED]++;
+    task->fault.error = task->fault.last = why;
+    task->fault.details = detail;
+    return batch_move(batch, task, to, to == STATUS_CANCELLED ? MOVE_CANCEL : MOVE_NO_HANDLER,
+                      to == STATUS_CANCELLED ? "Duplicate" : "Refused", ACTOR_LEADER, detail, err);
+}
+
 int enqueue_check(struct batch *batch, struct task_input *input, struct arena *arena,
                   struct err *err)
 {
@@ -489,7 +537,7 @@ int enqueue_tasks(struct batch *batch, struct task_input *inputs, uint32_t count
     }
     if (merge_all_parents(&plan) < 0)
         return give_back(&plan, count);
-    TRY(make_queues(&plan));
+    TRY(plan_make_queues(&plan));
     for (uint32_t i = 0; i < count; i++) {
         if (duplicate[i]) {
             batch->engine->figures.stats.totals[TOTAL_DUPLICATES]++;

@@ -76,7 +76,7 @@ static int take_category(struct plan *plan, struct task_input *input)
 }
 
 /* There must be room for those that are not there yet. They come into being with their first task
- * (make_queues): what is refused leaves nothing behind. */
+ * (plan_make_queues): what is refused leaves nothing behind. */
 static int check_queues(struct plan *plan)
 {
     MAP_AUTO struct map fresh = MAP_INIT;
@@ -112,7 +112,7 @@ static int take_user(struct plan *plan, struct task_input *input)
 static int check_rights(struct plan *plan, struct task_input *input)
 {
     TRY(take_user(plan, input));
-    if (input->spec.callback_url.data && input->maker)
+    if (input->spec.callback.url.data && input->maker)
         TRY(callback_check_right(plan->batch->engine->settings, input->maker, plan->err));
     if (plan->parent)
         TRY(makers_check_child(plan->batch->engine, plan->parent, input, plan->err));
@@ -162,5 +162,16 @@ int plan_name_workflow(struct plan *plan)
     for (uint32_t i = 0; i < plan->count && name.data; i++)
         if (!plan->inputs[i].spec.workflow_id.data)
             plan->inputs[i].spec.workflow_id = name;
+    return 0;
+}
+
+int plan_make_queues(struct plan *plan)
+{
+    for (uint32_t i = 0; i < plan->count; i++) {
+        struct queue_state *state;
+
+        if (!plan->duplicate[i])
+            TRY(limits_queue_make(plan->batch, plan->inputs[i].spec.queue, &state, plan->err));
+    }
     return 0;
 }

@@ -30,5 +30,7 @@ int plan_check_parents(struct plan *plan);
 /* Category, rights and queue of every task; fills in what the category and the user give. */
 int plan_check_places(struct plan *plan);
 int plan_name_workflow(struct plan *plan);
+/* Their queues come into being. */
+int plan_make_queues(struct plan *plan);
 
 #endif

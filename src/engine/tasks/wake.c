@@ -127,9 +127,9 @@ void waits_answer(struct engine *engine, struct batch *batch)
         if (list && status_ended(batch->ended.items[i]->status))
             list_answer(engine, list, true);
     }
-    for (uint32_t i = 0; i < batch->seen_ended.count; i++) {
+    for (uint32_t i = 0; i < batch->ends.seen.count; i++) {
         struct wait_list *list =
-            map_get(&engine->waiting.waits, uuid_bytes(&batch->seen_ended.items[i]->id));
+            map_get(&engine->waiting.waits, uuid_bytes(&batch->ends.seen.items[i]->id));
 
         if (list)
             list_answer(engine, list, true);
@@ -156,8 +156,8 @@ int waits_look(struct batch *batch, struct err *err)
         TRY(batch_task(batch, &ids[i], &task, err));
         if (!task || !status_ended(task->status))
             continue;
-        TRY_MEMORY(BATCH_GROW(batch, batch->seen_ended));
-        batch->seen_ended.items[batch->seen_ended.count++] = task;
+        TRY_MEMORY(BATCH_GROW(batch, batch->ends.seen));
+        batch->ends.seen.items[batch->ends.seen.count++] = task;
     }
     return 0;
 }

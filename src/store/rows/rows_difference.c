@@ -41,7 +41,7 @@ static void write_text(struct buf *out, const struct field *field, const struct 
         render_int(out, "payload_bytes", (int64_t)value->text.len);
     else if (strcmp(field->name, "callback_url") == 0)
         render_text(out, field->name, callback_origin(value->text));
-    else if (field->kind == FIELD_JSON)
+    else if (field->kind == FIELD_JSON || field->flags & FIELD_LIST)
         render_json(out, field->name, value->text);
     else
         render_text(out, field->name, value->text);

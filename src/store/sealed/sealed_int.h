@@ -70,6 +70,9 @@ int sealed_note(struct sealed *sealed, const struct task *task, struct sealed_ct
 /* The same by key; a task that is not there counts as not encrypted. */
 int sealed_ctx_of(struct sealed *sealed, int64_t task_key, struct sealed_ctx **ctx,
                   struct err *err);
+/* The data key to encrypt with, made where there is none; to be wiped after use. */
+int sealed_key(struct sealed *sealed, struct str namespace_name, struct str day,
+               struct str user_id, struct data_key *key, struct err *err);
 /* Where a text belongs in a row of a table. */
 struct seal_at {
     const char *table;

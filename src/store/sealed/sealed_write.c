@@ -121,8 +121,8 @@ static int make_key(struct sealed *sealed, struct str namespace_name, struct str
     return 0;
 }
 
-static int find_key(struct sealed *sealed, struct str namespace_name, struct str day,
-                    struct str user_id, struct data_key *key, struct err *err)
+int sealed_key(struct sealed *sealed, struct str namespace_name, struct str day,
+               struct str user_id, struct data_key *key, struct err *err)
 {
     const struct fresh_key *fresh = find_fresh(sealed, namespace_name, day, user_id);
     enum opened opened;
@@ -150,7 +150,7 @@ static int use_key(struct sealed *sealed, struct str namespace_name, struct str 
     if (same_place(sealed->last_place, namespace_name, day, user_id))
         return 0;
     sealed->last_place[0] = STR_NONE;
-    TRY(find_key(sealed, namespace_name, day, user_id, &sealed->last, err));
+    TRY(sealed_key(sealed, namespace_name, day, user_id, &sealed->last, err));
     sealed->last_place[1] = arena_str(&sealed->tx, day);
     sealed->last_place[2] = arena_str(&sealed->tx, user_id);
     sealed->last_place[0] = arena_str(&sealed->tx, namespace_name);

@@ -12,6 +12,7 @@
 #include "worker/handler.h"
 #include "worker/process/identity.h"
 
+#define AGENT_DAY_US (INT64_C(86400) * 1000000)
 #define AGENT_HANDLES_KEPT 8 /* connections of a model that wait for their next call */
 
 /* What is known of a model's name; lives as long as the pool. */
@@ -58,15 +59,26 @@ struct agent_set {
     struct agent_tool *tools;
 };
 
+/* What other processes used of an agent's day. */
+struct agent_share {
+    struct agent_share *next;
+    struct agent_day others; /* its agent is in `id` */
+    char id[AGENT_ID_BYTES + 1];
+};
+
 struct agent_pool {
     const struct log *log;
     struct worker_agents agents;
     struct agent_spans spans;
+    _Atomic(struct service_pool *) *services; /* beside it; may be NULL, and point to NULL */
     pthread_mutex_t lock; /* of all below */
     pthread_cond_t room_come;
     struct agent_set *set;
     struct model_line *models;
     struct agent_known *known;
+    struct agent_share *shares;
+    struct source_days days;
+    char process[AGENT_PROCESS_CHARS + 1]; /* stands for this one, in what it tells of days */
 };
 
 struct agent_run {
@@ -94,7 +106,13 @@ void model_limit(struct agent_run *run, int64_t retry_after_s);
 void model_fine(struct agent_run *run);
 void agent_count(struct agent_run *run, enum agent_outcome outcome,
                  const struct agent_usage *usage);
+
+/* agent_shares.c: what all processes used today. Waits a little where no node has said yet. */
 struct agent_usage agent_today(struct agent_run *run);
+void agent_shares_init(struct agent_pool *pool);
+void agent_shares_free(struct agent_pool *pool);
+/* Under the pool's lock: what this process used of it today. */
+struct agent_usage agent_own_day(const struct agent_pool *pool, struct str agent);
 
 /* agent_run.c */
 extern const struct handler_verbs agent_verbs;
@@ -103,6 +121,7 @@ void agent_end(struct agent_run *run, struct report report);
 void agent_fail(struct agent_run *run, const char *code, bool retryable, struct str message);
 void agent_ask(struct agent_run *run, struct str question);
 void agent_state(struct agent_run *run, struct str state);
+void agent_count_time(struct agent_run *run); /* of the run up to here */
 /* Stores the conversation; `wait`: until it is stored. False: the run is over. */
 bool agent_keep(struct agent_run *run, bool digest, bool wait);
 /* err is turned into the end of the run; true = there was none. */

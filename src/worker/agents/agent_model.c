@@ -47,11 +47,14 @@ static bool may_spend(struct agent_run *run)
 {
     const struct agent_rule *rule = run->line->rule;
     struct agent_budget budget = budget_with(&rule->budget, &run->talk.raised);
-    struct agent_usage today = agent_today(run);
+    struct agent_usage today;
     const char *what, *of_day;
-    enum budget_verdict task = budget_judge(&budget, &run->talk.usage, &what);
-    enum budget_verdict day = budget_judge(&rule->day, &today, &of_day);
+    enum budget_verdict task, day;
 
+    agent_count_time(run); /* a call that failed took some, too */
+    today = agent_has_day(rule) ? agent_today(run) : (struct agent_usage){0};
+    task = budget_judge(&budget, &run->talk.usage, &what);
+    day = budget_judge(&rule->day, &today, &of_day);
     if (task == BUDGET_USED_UP || day == BUDGET_USED_UP)
         return exceeded(run, task == BUDGET_USED_UP ? what : of_day, task != BUDGET_USED_UP);
     return task == BUDGET_FINE && day == BUDGET_FINE
@@ -321,6 +324,8 @@ static void conclude(struct agent_run *run, struct model_call *call)
         usage_add_call(&used, run->line->model, answer.input_tokens, answer.output_tokens);
     usage_add(&run->talk.usage, &used);
     agent_count(run, outcome, &used);
+    if (agent_has_day(run->line->rule))
+        run->base->beat(run->base);
     end_span(run, call, &used, outcome == AGENT_FAILED);
     if (outcome != AGENT_ANSWERED)
         return;

@@ -10,7 +10,6 @@
 
 #define LOOK_US (200 * CLOCK_MS_US) /* a stop does not wake who waits for room */
 #define SHORT_WAIT_MS 5000          /* a longer wait gives the slot to other tasks */
-#define DAY_US (INT64_C(86400) * 1000000)
 
 static const void *find(void *ctx, struct str agent)
 {
@@ -24,7 +23,7 @@ static const void *find(void *ctx, struct str agent)
 }
 
 struct agent_pool *agent_pool_new(const struct log *log, const struct agent_spans *spans,
-                                  struct err *err)
+                                  _Atomic(struct service_pool *) *services, struct err *err)
 {
     struct agent_pool *pool = err_calloc(sizeof *pool, err);
 
@@ -32,9 +31,11 @@ struct agent_pool *agent_pool_new(const struct log *log, const struct agent_span
         return NULL;
     curl_global_init(CURL_GLOBAL_DEFAULT);
     pool->log = log;
+    pool->services = services;
     if (spans)
         pool->spans = *spans;
     pool->agents = (struct worker_agents){&agent_verbs, find, pool};
+    agent_shares_init(pool);
     pthread_mutex_init(&pool->lock, NULL);
     thread_cond_init(&pool->room_come);
     return pool;
@@ -75,6 +76,7 @@ void agent_pool_free(struct agent_pool *pool)
         pool->known = known->next;
         free(known);
     }
+    agent_shares_free(pool);
     pthread_cond_destroy(&pool->room_come);
     pthread_mutex_destroy(&pool->lock);
     free(pool);
@@ -261,8 +263,8 @@ static struct agent_figures *figures_of(struct agent_run *run)
         known->next = pool->known;
         pool->known = known;
     }
-    if (known->figures.day != clock_wall_us() / DAY_US) {
-        known->figures.day = clock_wall_us() / DAY_US;
+    if (known->figures.day != clock_wall_us() / AGENT_DAY_US) {
+        known->figures.day = clock_wall_us() / AGENT_DAY_US;
         known->figures.today = (struct agent_usage){0};
     }
     return &known->figures;
@@ -284,15 +286,13 @@ void agent_count(struct agent_run *run, enum agent_outcome outcome,
 }
 
 /* Over all its models. */
-struct agent_usage agent_today(struct agent_run *run)
+struct agent_usage agent_own_day(const struct agent_pool *pool, struct str agent)
 {
-    struct agent_pool *pool = run->line->pool;
     struct agent_usage sum = {0};
 
-    LOCKED(&pool->lock);
-    for (struct agent_known *known = pool->known; known; known = known->next)
-        if (str_is(run->line->rule->id, known->figures.agent) &&
-            known->figures.day == clock_wall_us() / DAY_US)
+    for (const struct agent_known *known = pool->known; known; known = known->next)
+        if (str_is(agent, known->figures.agent) &&
+            known->figures.day == clock_wall_us() / AGENT_DAY_US)
             usage_add(&sum, &known->figures.today);
     return sum;
 }

@@ -7,7 +7,10 @@
 #include "core/agent/agent_figures.h"
 #include "core/settings.h"
 #include "core/span.h"
+#include "worker/services/service_pool.h"
 #include "worker/worker.h"
+
+#include <stdatomic.h>
 
 struct agent_pool;
 
@@ -17,8 +20,9 @@ struct agent_spans {
     void *ctx;
 };
 
+/* services: the pool beside it, whose services tools may call; a reload may start it. */
 struct agent_pool *agent_pool_new(const struct log *log, const struct agent_spans *spans,
-                                  struct err *err);
+                                  _Atomic(struct service_pool *) *services, struct err *err);
 void agent_pool_free(struct agent_pool *pool); /* after all workers */
 
 /* Agents of the settings, which live until agent_pool_free, from the next task on. */
@@ -26,6 +30,9 @@ int agent_pool_configure(struct agent_pool *pool, const struct settings *setting
 
 /* For worker_config.agents; lives as long as the pool. */
 const struct worker_agents *agent_pool_agents(struct agent_pool *pool);
+
+/* For the sources of all workers that run agents; lives as long as the pool. */
+const struct source_days *agent_pool_days(struct agent_pool *pool);
 
 /* One per agent and model that was used, since the start. False beyond the last. */
 bool agent_pool_figures(struct agent_pool *pool, uint32_t index, struct agent_figures *figures);

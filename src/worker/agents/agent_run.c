@@ -106,7 +106,7 @@ static void keep_digest(struct agent_run *run, struct str question)
         run->base->report(run->base, &report, true);
 }
 
-static void count_time(struct agent_run *run)
+void agent_count_time(struct agent_run *run)
 {
     int64_t now_us = clock_boot_us();
     struct agent_usage took = {.time_ms = (now_us - run->counted_us) / CLOCK_MS_US};
@@ -121,7 +121,7 @@ bool agent_keep(struct agent_run *run, bool digest, bool wait)
     BUF_AUTO struct buf out = BUF_INIT(BOUND_DATA_BYTES);
     struct report report = worker_report(REPORT_CHECKPOINT);
 
-    count_time(run);
+    agent_count_time(run);
     if (!agent_fine(run, conversation_trim(&run->talk, CONVERSATION_BYTES_MAX, &run->err)))
         return false;
     conversation_write(&run->talk, &out);

@@ -213,6 +213,8 @@ static bool collect_one(struct tool_wave *wave, struct tool_job *job)
     take_leftover(run, job);
     if (!job->cut_short) /* else it is unknown how far it came */
         fine = add_result(run, job->call, buf_view(&job->result));
+    else if (job->unbegun)
+        run->talk.calls[job->call].begun = false;
     tool_job_deinit(job);
     wave->running--;
     return fine;

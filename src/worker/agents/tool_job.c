@@ -1,12 +1,14 @@
 /* Runs tools. What goes wrong is a result for the model, not the end of the task. */
 #include "worker/agents/tool_job.h"
 
+#include <poll.h>
 #include <stdio.h>
 #include <sys/eventfd.h>
 #include <unistd.h>
 
 #include "base/json.h"
 #include "worker/agents/exchange.h"
+#include "worker/services/service_guest.h"
 
 #define ENVIRONMENT_MAX 192
 #define OUTPUT_KEPT (2 * TOOL_OUTPUT_BYTES) /* control characters go later */
@@ -246,6 +248,69 @@ static void judge_answer(struct tool_job *job, struct exchange *exchange)
     add_output(job);
 }
 
+/* Waits for its turn at the service, as other calls of it do. False: it is not called. */
+static bool enter(struct tool_job *job, int64_t deadline_us, struct service_guest *guest)
+{
+    struct service_pool *pool = atomic_load(job->run->line->pool->services);
+    struct pollfd wake = {job->wake_fd, POLLIN, 0};
+    int64_t again_us, left_ms;
+    bool down;
+
+    *guest = (struct service_guest){.line = NULL};
+    if (!job->rule->service.data || !pool)
+        return true;
+    while (!service_guest_enter(pool, job->rule->service, guest, &again_us, &down)) {
+        left_ms = (again_us - clock_boot_us()) / CLOCK_MS_US + 1;
+        if (atomic_load(&job->stop) >= STOP_SHUTDOWN) {
+            job->cut_short = job->unbegun = true;
+            return false;
+        }
+        if (again_us >= deadline_us) {
+            job->is_error = true;
+            buf_format(&job->result, "error: service " STR_FMT " is %s; the next try is in %lld ms",
+                       STR_ARG(job->rule->service), down ? "down" : "not to be called now",
+                       (long long)left_ms);
+            return false;
+        }
+        poll(&wake, 1, left_ms > 0 ? (int)left_ms : 1);
+    }
+    return true;
+}
+
+/* What it means for the service. */
+static void leave(const struct tool_job *job, const struct exchange *exchange,
+                  struct service_guest *guest)
+{
+    bool answered = exchange->end == EXCHANGE_DONE || exchange->end == EXCHANGE_TOO_LARGE;
+    struct service_guest_end end = {.method = job->rule->method,
+                                    .result = SERVICE_RESULT_FAILED,
+                                    .verdict = {SERVICE_RETRY, true, "connection_failed"},
+                                    .is_unknown = exchange->end == EXCHANGE_STOPPED ||
+                                                  exchange->end == EXCHANGE_INVALID};
+    char text[160];
+
+    if (answered)
+        end.verdict = service_judge(exchange->status, exchange->retry_after_s > 0, false);
+    if (exchange->end == EXCHANGE_TIMEOUT)
+        end.result = SERVICE_RESULT_TIMEOUT;
+    else if (end.verdict.end == SERVICE_DONE)
+        end.result = SERVICE_RESULT_DONE;
+    else if (end.verdict.end == SERVICE_REFUSED)
+        end.result = SERVICE_RESULT_REFUSED;
+    else if (end.verdict.end == SERVICE_WAIT)
+        end.result = SERVICE_RESULT_WAIT;
+    if (end.result == SERVICE_RESULT_WAIT)
+        end.wait_ms = service_wait_ms(exchange->retry_after_s);
+    if (answered)
+        snprintf(text, sizeof text, "service " STR_FMT " answered with status %d",
+                 STR_ARG(job->rule->service), exchange->status);
+    else
+        snprintf(text, sizeof text, "the call of service " STR_FMT " failed",
+                 STR_ARG(job->rule->service));
+    end.error = end.result == SERVICE_RESULT_DONE || end.wait_ms ? NULL : text;
+    service_guest_leave(guest, &end);
+}
+
 static void run_request(struct tool_job *job)
 {
     const struct agent_run *run = job->run;
@@ -264,11 +329,13 @@ static void run_request(struct tool_job *job)
         .stop_at = STOP_SHUTDOWN,
         .multi = curl_multi_init(),
         .answer = BUF_INIT(OUTPUT_KEPT)};
+    struct service_guest guest;
 
     if (!exchange.multi || !exchange.rule) {
         fail(job, STR_FMT, STR("it cannot be called"));
-    } else {
+    } else if (enter(job, exchange.deadline_us, &guest)) {
         exchange_run(&exchange);
+        leave(job, &exchange, &guest);
         judge_answer(job, &exchange);
     }
     if (exchange.multi)

@@ -28,6 +28,7 @@ struct tool_job {
     struct buf result; /* for the model */
     bool is_error;
     bool cut_short;    /* it was stopped */
+    bool unbegun;      /* before it began */
     int64_t began_us, ended_us;
     struct process_leftover leftover;
 };

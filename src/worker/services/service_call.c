@@ -9,6 +9,7 @@
 #include "worker/services/service_int.h"
 
 #define CONNECT_MS 10000
+#define NAME_SECONDS_KEPT 5L /* a service that moved is found again soon */
 #define CONNECTION_SECONDS_MAX 300L /* then name and certificate are looked at again */
 #define HEAD_BYTES_MAX ((size_t)64 * 1024)
 #define READ_BYTES 1024L /* of libcurl's buffer: it is there for as long as the call waits */
@@ -134,6 +135,7 @@ static void set_protocols(CURL *easy)
 #if LIBCURL_VERSION_NUM >= 0x075000
     curl_easy_setopt(easy, CURLOPT_MAXLIFETIME_CONN, CONNECTION_SECONDS_MAX);
 #endif
+    curl_easy_setopt(easy, CURLOPT_DNS_CACHE_TIMEOUT, NAME_SECONDS_KEPT);
     curl_easy_setopt(easy, CURLOPT_HTTP_VERSION, (long)CURL_HTTP_VERSION_2TLS);
 }
 

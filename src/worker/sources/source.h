@@ -5,6 +5,7 @@
 #define WORKER_SOURCES_SOURCE_H
 
 #include "base/arena.h"
+#include "core/agent/agent_days.h"
 #include "core/service/service_holds.h"
 #include "core/task/report.h"
 
@@ -87,6 +88,14 @@ struct source_holds {
     void (*hear)(void *ctx, const struct service_hold *holds, uint32_t count);
 };
 
+/* What a worker that runs agents tells and hears of their days, with its heartbeats. Any thread. */
+struct source_days {
+    void *ctx;
+    struct str process;
+    uint32_t (*tell)(void *ctx, struct agent_day *out, uint32_t max);
+    void (*hear)(void *ctx, const struct agent_day *others, uint32_t count);
+};
+
 /* All return 0 or a negative error. -ERR_NOT_FOUND from claim, report or heartbeat: the server does
  * not know this worker (any more): register again. -ERR_UNAVAILABLE / -ERR_IO: try again later;
  * nothing is known about what was sent, sending the same report again is safe. */
@@ -99,6 +108,7 @@ struct source {
     void (*coming)(void *ctx);
     void *arrived_ctx; /* of both */
     const struct source_holds *holds; /* NULL = it calls no services */
+    const struct source_days *days;   /* NULL = it runs no agents */
 };
 
 struct source_verbs {

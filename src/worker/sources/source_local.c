@@ -262,7 +262,9 @@ static int local_heartbeat(struct source *source, const struct held *held, uint3
     struct uuid *ids = TRY_MEMORY(arena_alloc_array(arena, count, sizeof *ids));
     int64_t *tokens = TRY_MEMORY(arena_alloc_array(arena, count, sizeof *tokens));
     const struct source_holds *holds = source->holds;
+    const struct source_days *days = source->days;
     struct service_hold told[SERVICE_HOLDS_MAX];
+    struct agent_day spent[AGENT_DAYS_MAX];
     struct heartbeat_request request = {.base = {.kind = REQUEST_HEARTBEAT, .arena = arena,
                                        .caller = local->caller},
                                         .worker_id = current_id(local, arena),
@@ -279,10 +281,17 @@ static int local_heartbeat(struct source *source, const struct held *held, uint3
         request.holds = told;
         request.holds_count = holds->tell(holds->ctx, told, SERVICE_HOLDS_MAX);
     }
+    if (days) {
+        request.process = days->process;
+        request.days = spent;
+        request.days_count = days->tell(days->ctx, spent, AGENT_DAYS_MAX);
+    }
     if (engine_call(local->engine, &request.base) < 0) {
         *err = request.base.err;
         return -(int)err->code;
     }
+    if (days)
+        days->hear(days->ctx, request.others, request.days_count);
     if (holds)
         holds->hear(holds->ctx, request.held_off, request.held_off_count);
     TRY(indices(request.cancel, NULL, request.cancel_count, held, count, arena, &answer->cancel,

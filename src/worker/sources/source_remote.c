@@ -194,10 +194,16 @@ static int remote_heartbeat(struct source *source, const struct held *held, uint
     const struct source_holds *holds = source->holds;
     struct service_hold list[SERVICE_HOLDS_MAX];
     uint32_t told = holds ? holds->tell(holds->ctx, list, SERVICE_HOLDS_MAX) : 0;
+    const struct source_days *days = source->days;
+    struct agent_day spent[AGENT_DAYS_MAX];
+    uint32_t spent_count = days ? days->tell(days->ctx, spent, AGENT_DAYS_MAX) : 0;
 
     TRY(worker_path(remote, line, ":heartbeat", err));
-    remote_write_heartbeat(&line->body, held, count, holds ? list : NULL, told);
+    remote_write_heartbeat(&line->body, held, count, holds ? list : NULL, told,
+                           days ? days->process : STR_NONE, spent, spent_count);
     TRY(post(line, HEARTBEAT_MS, err));
+    if (days)
+        days->hear(days->ctx, spent, remote_read_days(buf_view(&line->response), arena, spent));
     if (holds)
         holds->hear(holds->ctx, list, remote_read_holds(buf_view(&line->response), arena, list));
     return remote_read_heartbeat(buf_view(&line->response), held, count, arena, answer, err);

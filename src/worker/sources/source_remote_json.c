@@ -144,8 +144,33 @@ static void put_holds(struct buf *out, const struct service_hold *holds, uint32_
     buf_byte(out, ']');
 }
 
+static void put_days(struct buf *out, struct str process, const struct agent_day *days,
+                     uint32_t count)
+{
+    put_text(out, "process", process);
+    json_write_key(out, "days");
+    buf_byte(out, '[');
+    for (uint32_t i = 0; i < count; i++) {
+        const struct agent_usage *used = &days[i].used;
+
+        json_comma(out);
+        buf_byte(out, '{');
+        put_text(out, "agent", days[i].agent);
+        put_int(out, "day", days[i].day);
+        put_int(out, "calls", used->calls);
+        put_int(out, "input_tokens", used->input_tokens);
+        put_int(out, "output_tokens", used->output_tokens);
+        put_int(out, "cost", used->cost);
+        put_int(out, "time_ms", used->time_ms);
+        buf_byte(out, '}');
+    }
+    buf_byte(out, ']');
+}
+
 void remote_write_heartbeat(struct buf *out, const struct held *held, uint32_t count,
-                            const struct service_hold *holds, uint32_t holds_count)
+                            const struct service_hold *holds, uint32_t holds_count,
+                            struct str process, const struct agent_day *days,
+                            uint32_t days_count)
 {
     buf_text(out, "{\"tasks\":[");
     for (uint32_t i = 0; i < count; i++) {
@@ -158,6 +183,8 @@ void remote_write_heartbeat(struct buf *out, const struct held *held, uint32_t c
     buf_byte(out, ']');
     if (holds)
         put_holds(out, holds, holds_count);
+    if (days_count)
+        put_days(out, process, days, days_count);
     buf_byte(out, '}');
 }
 
@@ -442,6 +469,33 @@ uint32_t remote_read_holds(struct str body, struct arena *arena,
         *hold = (struct service_hold){.service = get_text(item, "service", arena),
                                       .is_down = get_kind(item, "is_down", JSON_TRUE).data};
         count += hold->service.len > 0 && get_int(item, "wait_ms", &hold->wait_ms);
+    }
+    return count;
+}
+
+uint32_t remote_read_days(struct str body, struct arena *arena,
+                          struct agent_day days[AGENT_DAYS_MAX])
+{
+    struct str object, list = STR_NONE, item;
+    struct json_iter iter;
+    uint32_t count = 0;
+
+    if (read_object(body, &object))
+        list = get_kind(object, "days", JSON_ARRAY);
+    if (!list.data)
+        return 0;
+    json_begin(list, &iter);
+    while (count < AGENT_DAYS_MAX && json_next_element(&iter, &item) &&
+           json_kind(item) == JSON_OBJECT) {
+        struct agent_day *day = &days[count];
+        struct agent_usage *used = &day->used;
+
+        *day = (struct agent_day){.agent = get_text(item, "agent", arena)};
+        count += day->agent.len > 0 && get_int(item, "day", &day->day) &&
+                 get_int(item, "calls", &used->calls) &&
+                 get_int(item, "input_tokens", &used->input_tokens) &&
+                 get_int(item, "output_tokens", &used->output_tokens) &&
+                 get_int(item, "cost", &used->cost) && get_int(item, "time_ms", &used->time_ms);
     }
     return count;
 }

@@ -92,7 +92,7 @@ static void task_shows_every_column_of_the_data_model(void **state)
         "pause_requested", "limit_key", "checkpoint_data", "resumed_from", "recovery_priority",
         "auto_recovery_enabled", "auto_recovery", "recovery_metadata", "stall_after_ms",
         "completed_at", "error", "last_error", "error_details", "callback_url", "on_unsatisfied",
-        "namespace",
+        "namespace", "callback_events",
     };
     struct buf out = BUF_INIT(1 << 20);
     struct task task = sample();

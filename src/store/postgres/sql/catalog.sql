@@ -52,7 +52,8 @@ ON CONFLICT (id) DO UPDATE SET name = excluded.name, description = excluded.desc
     target_service = excluded.target_service, target_method = excluded.target_method,
     payload = excluded.payload, priority = excluded.priority, max_retries = excluded.max_retries,
     timeout_seconds = excluded.timeout_seconds, max_concurrent = excluded.max_concurrent,
-    callback_url = excluded.callback_url, is_active = excluded.is_active,
+    callback_url = excluded.callback_url, callback_events = excluded.callback_events,
+    is_active = excluded.is_active,
     created_by = excluded.created_by, created_by_principal = excluded.created_by_principal,
     updated_at = excluded.updated_at,
     deleted_at = excluded.deleted_at;
@@ -103,6 +104,7 @@ ON CONFLICT (id) DO UPDATE SET job_id = excluded.job_id, schedule_type = exclude
     misfire = excluded.misfire, misfire_grace_ms = excluded.misfire_grace_ms,
     misfire_cap = excluded.misfire_cap, overlap = excluded.overlap, dst = excluded.dst,
     jitter_ms = excluded.jitter_ms, callback_url = excluded.callback_url,
+    callback_events = excluded.callback_events,
     next_fire_at = excluded.next_fire_at, last_fire_at = excluded.last_fire_at,
     error = excluded.error, created_by_principal = excluded.created_by_principal,
     updated_at = excluded.updated_at;

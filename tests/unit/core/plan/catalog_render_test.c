@@ -81,7 +81,7 @@ static void d5_a_job_shows_the_values_in_force(void **state)
                       "\"value_from\":{\"queue\":\"category\",\"priority\":\"category\","
                       "\"max_retries\":\"category\",\"timeout_seconds\":\"category\"},"
                       "\"max_concurrent\":0,"
-                      "\"callback_url\":null,\"is_active\":true,\"created_by\":null,"
+                      "\"callback_url\":null,\"callback_events\":null,\"is_active\":true,\"created_by\":null,"
                       "\"created_by_principal\":null,"
                       "\"created_at\":" AT ",\"updated_at\":" AT ",\"deleted_at\":null,"
                       "\"last_execution\":null,\"next_execution\":null}");
@@ -117,7 +117,7 @@ static void a_job_with_values_of_its_own_shows_them_and_how_it_went(void **state
                 "\"max_retries\":0,\"timeout_seconds\":7,\"timeout_ms\":7000,"
                 "\"value_from\":{\"queue\":\"job\",\"priority\":\"job\","
                 "\"max_retries\":\"job\",\"timeout_seconds\":\"job\"},\"max_concurrent\":3,"
-                "\"callback_url\":\"http://x/\",\"is_active\":false,\"created_by\":\"me\","
+                "\"callback_url\":\"http://x/\",\"callback_events\":null,\"is_active\":false,\"created_by\":\"me\","
                 "\"created_by_principal\":\"token:1\","
                 "\"created_at\":" AT ",\"updated_at\":" AT ",\"deleted_at\":" AT ","
                 "\"last_execution\":{\"task_id\":" ID("05") ",\"status\":\"dead_letter\","
@@ -134,7 +134,7 @@ static void a_job_with_values_of_its_own_shows_them_and_how_it_went(void **state
                       "\"target_method\":null,\"payload\":null,\"priority\":null,"
                       "\"max_retries\":null,\"timeout_seconds\":null,\"timeout_ms\":null,"
                       "\"value_from\":null,\"max_concurrent\":0,"
-                      "\"callback_url\":null,\"is_active\":false,\"created_by\":null,"
+                      "\"callback_url\":null,\"callback_events\":null,\"is_active\":false,\"created_by\":null,"
                       "\"created_by_principal\":null,"
                       "\"created_at\":null,\"updated_at\":null,\"deleted_at\":null,"
                       "\"last_execution\":null,\"next_execution\":null}");
@@ -161,7 +161,7 @@ static void a_schedule_shows_its_columns(void **state)
                 "\"scheduled_at\":null,\"timezone\":\"Europe/Paris\",\"starts_at\":" AT ","
                 "\"ends_at\":null,\"is_active\":true,\"misfire\":\"fire_all\","
                 "\"misfire_grace_ms\":60000,\"misfire_cap\":100,\"overlap\":\"replace\","
-                "\"dst\":\"skip\",\"jitter_ms\":5,\"callback_url\":null,\"next_fire_at\":" AT ","
+                "\"dst\":\"skip\",\"jitter_ms\":5,\"callback_url\":null,\"callback_events\":null,\"next_fire_at\":" AT ","
                 "\"last_fire_at\":null,\"error\":\"gone\","
                 "\"created_by_principal\":null,\"created_at\":" AT ","
                 "\"updated_at\":" AT "}");
@@ -175,7 +175,7 @@ static void a_schedule_shows_its_columns(void **state)
                 "\"scheduled_at\":" AT ",\"timezone\":\"UTC\",\"starts_at\":null,"
                 "\"ends_at\":null,\"is_active\":false,\"misfire\":\"skip\","
                 "\"misfire_grace_ms\":0,\"misfire_cap\":0,\"overlap\":\"allow\","
-                "\"dst\":\"standard\",\"jitter_ms\":0,\"callback_url\":\"http://x/\","
+                "\"dst\":\"standard\",\"jitter_ms\":0,\"callback_url\":\"http://x/\",\"callback_events\":null,"
                 "\"next_fire_at\":null,\"last_fire_at\":" AT ",\"error\":null,"
                 "\"created_by_principal\":null,"
                 "\"created_at\":null,\"updated_at\":null}");

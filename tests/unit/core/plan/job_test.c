@@ -108,13 +108,13 @@ static void a_run_has_the_payload_and_the_callback_nearest_to_it(void **state)
                                     NULL),
                      0);
     assert_true(str_is(input.spec.payload, "[2]"));
-    assert_true(str_is(input.spec.callback_url, "http://127.0.0.1/s"));
+    assert_true(str_is(input.spec.callback.url, "http://127.0.0.1/s"));
     assert_true(uuid_eq(&input.spec.origin.schedule_id, &schedule.id));
     assert_int_equal(job_task_input(&job, &category, &silent, STR_NONE, NULL, &arena, &input,
                                     NULL),
                      0);
     assert_true(str_is(input.spec.payload, "{\"a\":1}"));
-    assert_true(str_is(input.spec.callback_url, "http://127.0.0.1/j"));
+    assert_true(str_is(input.spec.callback.url, "http://127.0.0.1/j"));
     assert_true(str_is(input.spec.name, "nightly"));
     arena_deinit(&arena);
 }

@@ -118,7 +118,7 @@ static void every_member_reaches_its_place(void **state)
     assert_int_equal(input.spec.recovery_priority, 4);
     assert_false(input.spec.auto_recovery);
     assert_int_equal(input.spec.stall_after_ms, 60);
-    assert_str(input.spec.callback_url, "http://127.0.0.1:9/x?y=1");
+    assert_str(input.spec.callback.url, "http://127.0.0.1:9/x?y=1");
     assert_int_equal(input.depends_on_count, 1);
     assert_int_equal(input.hash_fields_count, 1);
     assert_int_equal(input.spec.input_hash.len, 64);
@@ -179,6 +179,9 @@ static void wrong_members_are_refused_with_their_field(void **state)
         {"\"recovery_priority\":\"high\"", "recovery_priority"},
         {"\"auto_recovery\":\"yes\"", "auto_recovery"}, {"\"stall_after_ms\":-1", "stall_after_ms"},
         {"\"callback_url\":\"ftp://x/\"", "callback_url"},
+        {"\"callback_events\":[]", "callback_events"},
+        {"\"callback_events\":[\"begun\"]", "callback_events"},
+        {"\"callback_events\":\"ended\"", "callback_events"},
         {"\"callback_url\":\"http://\"", "callback_url"},
         {"\"callback_url\":\"http:///x\"", "callback_url"},
         {"\"callback_url\":\"http://:80/\"", "callback_url"},
