@@ -189,7 +189,7 @@ static int watch(struct service_pool *pool, int *fd, struct err *err)
     *fd = eventfd(0, EFD_CLOEXEC | EFD_NONBLOCK);
     event.data.fd = *fd;
     if (*fd < 0 || epoll_ctl(pool->epoll_fd, EPOLL_CTL_ADD, *fd, &event) < 0)
-        return err_set(err, ERR_UNAVAILABLE, "Cannot open a descriptor: %s.", strerror(errno));
+        return err_set(err, ERR_UNAVAILABLE, "cannot open a descriptor: %s", strerror(errno));
     return 0;
 }
 
@@ -199,7 +199,7 @@ static int open_loop(struct service_pool *pool, const struct settings *settings,
 
     pool->epoll_fd = epoll_create1(EPOLL_CLOEXEC);
     if (pool->epoll_fd < 0)
-        return err_set(err, ERR_UNAVAILABLE, "Cannot open a descriptor: %s.", strerror(errno));
+        return err_set(err, ERR_UNAVAILABLE, "cannot open a descriptor: %s", strerror(errno));
     TRY(watch(pool, &pool->wake_fd, err));
     TRY(watch(pool, &pool->slot.wake_fd, err));
     pool->set = service_set_new(pool, settings, err);
@@ -207,7 +207,7 @@ static int open_loop(struct service_pool *pool, const struct settings *settings,
         return -(int)err->code;
     rc = thread_start(&pool->thread, STACK_BYTES, service_loop_main, pool);
     pool->runs = rc == 0;
-    return rc == 0 ? 0 : err_set(err, ERR_UNAVAILABLE, "Cannot start a thread: %s.", strerror(rc));
+    return rc == 0 ? 0 : err_set(err, ERR_UNAVAILABLE, "cannot start a thread: %s", strerror(rc));
 }
 
 static struct source_worker registration(const struct service_pool *pool,
