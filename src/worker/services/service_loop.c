@@ -1,7 +1,6 @@
 /* The thread that makes all calls: it begins what was claimed, drives libcurl by epoll, ends calls
  * that were stopped, and hands ends to the reporter. Nothing in it blocks; thousands of calls wait
  * in it at once. */
-#include <errno.h>
 #include <stdlib.h>
 #include <sys/epoll.h>
 #include <sys/eventfd.h>
@@ -19,8 +18,9 @@
 
 /* ---- libcurl and epoll ---- */
 
-/* Whose descriptor it is. An event of one that was closed meanwhile finds none. */
-static bool note_owner(struct service_pool *pool, int fd, struct service_line *line)
+/* Whose descriptor it is. An event of one that was closed meanwhile finds none. *known: it was
+ * registered before. */
+static bool note_owner(struct service_pool *pool, int fd, struct service_line *line, bool *known)
 {
     uint32_t cap = (uint32_t)fd + 1;
 
@@ -33,6 +33,7 @@ static bool note_owner(struct service_pool *pool, int fd, struct service_line *l
         pool->owners = owners;
         pool->owners_cap = 2 * cap;
     }
+    *known = pool->owners[fd] != NULL;
     pool->owners[fd] = line;
     return true;
 }
@@ -41,13 +42,14 @@ int service_loop_watch(struct service_line *line, int fd, uint32_t events)
 {
     struct epoll_event event = {.data.fd = fd, .events = events};
     int epoll_fd = line->pool->epoll_fd;
+    bool known;
 
-    if (!note_owner(line->pool, fd, events ? line : NULL))
+    if (!note_owner(line->pool, fd, events ? line : NULL, &known))
         return -1;
     if (!events)
         epoll_ctl(epoll_fd, EPOLL_CTL_DEL, fd, NULL);
-    else if (epoll_ctl(epoll_fd, EPOLL_CTL_MOD, fd, &event) < 0 && errno == ENOENT)
-        epoll_ctl(epoll_fd, EPOLL_CTL_ADD, fd, &event);
+    else if (epoll_ctl(epoll_fd, known ? EPOLL_CTL_MOD : EPOLL_CTL_ADD, fd, &event) < 0)
+        epoll_ctl(epoll_fd, known ? EPOLL_CTL_ADD : EPOLL_CTL_MOD, fd, &event);
     return 0;
 }
 
