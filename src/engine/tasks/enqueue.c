@@ -1,5 +1,6 @@
 /* Enqueue: a request is one unit, all of its tasks or none. Everything that can refuse it is
  * checked before anything is put into the batch (enqueue_checks.c). */
+#include "engine/intake/intake.h"
 #include "engine/tasks/enqueue.h"
 
 #include "base/fault.h"
@@ -21,7 +22,6 @@
 #include "engine/plans/runs.h"
 #include "engine/tasks/ended.h"
 #include "engine/tasks/enqueue_int.h"
-#include "engine/tasks/intake.h"
 #include "engine/tasks/reports.h"
 #include "store/sealed/sealed.h"
 
