@@ -78,14 +78,15 @@ static bool add_header(struct service_call *call, const char *line)
 
 static bool add_pair(struct service_call *call, struct str name, struct str value)
 {
+    size_t len = name.len + value.len + sizeof ": ";
     char line[HEADER_BYTES];
     bool added;
 
-    if (!value.data || name.len + value.len + 4 > sizeof line)
+    if (!value.data || len > sizeof line)
         return !value.data;
     snprintf(line, sizeof line, STR_FMT ": " STR_FMT, STR_ARG(name), STR_ARG(value));
     added = add_header(call, line);
-    explicit_bzero(line, sizeof line); /* it may be a credential */
+    explicit_bzero(line, len); /* it may be a credential */
     return added;
 }
 

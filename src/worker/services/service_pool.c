@@ -133,8 +133,10 @@ static void begin(void *ctx, struct worker *worker, struct run *run)
 {
     struct service_pool *pool = ctx;
     struct service_call *call = calloc(1, sizeof *call);
+    bool first;
 
     pthread_mutex_lock(&pool->lock);
+    first = !pool->come_first && !pool->refused;
     pool->worker = worker; /* the first claim may come before worker_start returns */
     if (call) {
         *call = (struct service_call){.worker = worker, .run = run, .arena = ARENA_INIT(0)};
@@ -148,7 +150,8 @@ static void begin(void *ctx, struct worker *worker, struct run *run)
         pool->refused = run;
     }
     pthread_mutex_unlock(&pool->lock);
-    service_poll_wake(pool);
+    if (first) /* else the loop was woken for the one before */
+        service_poll_wake(pool);
 }
 
 /* ---- life ---- */

@@ -86,7 +86,7 @@ LANGUAGE sql VOLATILE SECURITY DEFINER AS $$
         'id', task, 'lease_token', lease_token, 'name', name, 'progress', progress, 'data', data::text)))
 $$;
 
--- As in migration 0026, and with these.
+-- As in migration 0027, and with these.
 CREATE OR REPLACE FUNCTION intake_grant(role_name text) RETURNS void
 LANGUAGE plpgsql AS $$
 DECLARE
