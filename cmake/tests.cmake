@@ -155,6 +155,9 @@ if(NODE AND NPM AND CMAKE_C_COMPILER_ID STREQUAL "GNU" AND NOT PERDURA_SANITIZE 
     WORKING_DIRECTORY ${CMAKE_SOURCE_DIR}/tests/clients)
   set_tests_properties(clients_test_clients PROPERTIES FIXTURES_REQUIRED clients TIMEOUT ${LONG_TEST_SECONDS}
     ENVIRONMENT "PERDURA_BUILD=${CMAKE_BINARY_DIR};PERDURA_CLIENTS=${CMAKE_BINARY_DIR}/clients;PYTHONPATH=${CMAKE_SOURCE_DIR}/tests/api;PYTHONDONTWRITEBYTECODE=1")
+  # The example in JavaScript of docs/sql.md, too.
+  set_tests_properties(postgres_test_sql_docs PROPERTIES FIXTURES_REQUIRED clients)
+  set_property(TEST postgres_test_sql_docs APPEND PROPERTY ENVIRONMENT "PERDURA_CLIENTS=${CMAKE_BINARY_DIR}/clients")
 endif()
 
 # gRPC services by the usual library of another language, from npm, and hostile ones frame by frame.

@@ -1,8 +1,9 @@
-"""Sizes: functions of a header, fields of a struct, words of a document. A part that grows beyond
-them has a second noun in it. tidy.py calls `check`."""
+"""Sizes: lines of a file, functions of a header, fields of a struct, words of a document. A part that
+grows beyond them has a second noun in it. tidy.py calls `check`."""
 import os
 import re
 
+LINES_MAX = {"src": 600, "tests": 700}  # of a file in C
 FUNCTIONS_MAX = 40  # declared or defined in one internal header (src, not include)
 FIELDS_MAX = 30     # of one struct; those of a named struct inside it count for that one
 WORDS_MAX = {"README.md": 2000, "ARCHITECTURE.md": 3300}
@@ -113,11 +114,19 @@ def check(root, say):
                 continue
             path = os.path.join(folder, file)
             with open(path, encoding="utf-8") as handle:
-                code = code_of(handle.read())
+                text = handle.read()
+            judge(path, 1, file, text.count("\n"), LINES_MAX["src"], "lines")
+            code = code_of(text)
             if file.endswith(".h"):
                 judge(path, 1, file, functions(code), FUNCTIONS_MAX, "functions")
             for name, at, count in structs(code):
                 judge(path, code.count("\n", 0, at) + 1, f"{file}: {name}", count, FIELDS_MAX,
                       f"fields in struct {name}")
+    for folder, _, files in sorted(os.walk(os.path.join(root, "tests"))):
+        for file in sorted(files):
+            path = os.path.join(folder, file)
+            if file.endswith((".c", ".h")):
+                with open(path, encoding="utf-8") as handle:
+                    judge(path, 1, file, handle.read().count("\n"), LINES_MAX["tests"], "lines")
     for key in sorted(set(EXCEPTIONS) - needed):
         say(os.path.join(root, "tools", "tidy_sizes.py"), 1, f"the exception '{key}' is not needed")

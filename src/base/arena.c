@@ -61,9 +61,14 @@ static void *take(struct arena *arena, size_t bytes)
     return memory;
 }
 
+void *arena_space(struct arena *arena, size_t bytes)
+{
+    return take(arena, bytes ? bytes : 1);
+}
+
 void *arena_alloc(struct arena *arena, size_t bytes)
 {
-    void *memory = take(arena, bytes ? bytes : 1);
+    void *memory = arena_space(arena, bytes);
 
     return memory ? memset(memory, 0, bytes) : NULL;
 }

@@ -21,6 +21,7 @@ struct arena {
 /* All return NULL (or STR_NONE) when memory or the maximum is used up. Zeroed, 16-byte aligned. */
 void *arena_alloc(struct arena *arena, size_t bytes);
 void *arena_alloc_array(struct arena *arena, size_t count, size_t item_bytes);
+void *arena_space(struct arena *arena, size_t bytes); /* not zeroed: the caller writes all of it */
 void *arena_copy(struct arena *arena, const void *data, size_t bytes);
 struct str arena_str(struct arena *arena, struct str text);   /* copy, NUL-terminated behind */
 char *arena_cstr(struct arena *arena, struct str text);       /* copy as C string */

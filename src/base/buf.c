@@ -77,17 +77,9 @@ void buf_text(struct buf *buf, const char *text)
 
 void buf_int(struct buf *buf, int64_t value)
 {
-    char digits[24];
-    size_t at = sizeof digits;
-    uint64_t rest = value < 0 ? 0 - (uint64_t)value : (uint64_t)value;
+    char space[STR_INT_BYTES];
 
-    do {
-        digits[--at] = (char)('0' + rest % 10);
-        rest /= 10;
-    } while (rest);
-    if (value < 0)
-        digits[--at] = '-';
-    buf_append(buf, digits + at, sizeof digits - at);
+    buf_str(buf, str_of_int64(value, space));
 }
 
 void buf_format(struct buf *buf, const char *format, ...)

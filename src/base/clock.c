@@ -92,6 +92,23 @@ void clock_format(int64_t time_us, char *out)
     put_digits(out + 20, micros, 6);
 }
 
+void clock_format_ms(int64_t duration_ms, char *out)
+{
+    long long ms = duration_ms < 0 ? 0 : duration_ms;
+    const size_t bytes = CLOCK_SPAN_BYTES;
+
+    if (ms < 1000)
+        snprintf(out, bytes, "%lldms", ms);
+    else if (ms < 60000)
+        snprintf(out, bytes, "%lld.%llds", ms / 1000, ms % 1000 / 100);
+    else if (ms < 3600000)
+        snprintf(out, bytes, "%lldm %02llds", ms / 60000, ms / 1000 % 60);
+    else if (ms < 86400000)
+        snprintf(out, bytes, "%lldh %02lldm", ms / 3600000, ms / 60000 % 60);
+    else
+        snprintf(out, bytes, "%lldd %lldh", ms / 86400000, ms / 3600000 % 24);
+}
+
 static bool digits(struct str text, size_t at, size_t count, int64_t *value)
 {
     *value = 0;

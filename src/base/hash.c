@@ -145,28 +145,29 @@ void hash_hex(const uint8_t *data, size_t len, char *out)
 
 int hash_hex_digit(char c)
 {
-    if (c >= '0' && c <= '9')
-        return c - '0';
-    if (c >= 'a' && c <= 'f')
-        return c - 'a' + 10;
-    if (c >= 'A' && c <= 'F')
-        return c - 'A' + 10;
-    return -1;
+    /* its value and 1 */
+    static const int8_t values[256] = {
+        ['0'] = 1,  ['1'] = 2,  ['2'] = 3,  ['3'] = 4,  ['4'] = 5,  ['5'] = 6,  ['6'] = 7,
+        ['7'] = 8,  ['8'] = 9,  ['9'] = 10, ['a'] = 11, ['b'] = 12, ['c'] = 13, ['d'] = 14,
+        ['e'] = 15, ['f'] = 16, ['A'] = 11, ['B'] = 12, ['C'] = 13, ['D'] = 14, ['E'] = 15,
+        ['F'] = 16};
+
+    return values[(uint8_t)c] - 1;
 }
 
 bool hash_from_hex(struct str hex, uint8_t *out, size_t len)
 {
+    int wrong = 0;
+
     if (hex.len != 2 * len)
         return false;
     for (size_t i = 0; i < len; i++) {
-        int high = hash_hex_digit(hex.data[2 * i]);
-        int low = hash_hex_digit(hex.data[2 * i + 1]);
+        int byte = hash_hex_digit(hex.data[2 * i]) * 16 | hash_hex_digit(hex.data[2 * i + 1]);
 
-        if (high < 0 || low < 0)
-            return false;
-        out[i] = (uint8_t)(high << 4 | low);
+        wrong |= byte;
+        out[i] = (uint8_t)byte;
     }
-    return true;
+    return wrong >= 0;
 }
 
 bool hash_equal_secret(struct str a, struct str b)

@@ -85,8 +85,6 @@ static int make_room(struct map *map)
 {
     uint32_t used = map->count + map->removed;
 
-    if (map->cap == 0)
-        hash_random(&map->seed, sizeof map->seed);
     if (used + 1 > map->cap - map->cap / 4)
         return rebuild(map);
     else if (map->cap > CAP_MIN && map->count + 1 < map->cap / 8)
@@ -100,17 +98,17 @@ int map_put(struct map *map, struct str key, void *value)
     uint64_t hash;
 
     ASSERT(value);
-    if (map->count) {
-        slot = find(map, key, hash_of(map, key));
-        if (slot) {
-            slot->key = key;
-            slot->value = value;
-            return 0;
-        }
+    if (map->cap == 0)
+        hash_random(&map->seed, sizeof map->seed);
+    hash = hash_of(map, key);
+    slot = map->count ? find(map, key, hash) : NULL;
+    if (slot) {
+        slot->key = key;
+        slot->value = value;
+        return 0;
     }
     if (make_room(map) < 0)
         return -ERR_MEMORY;
-    hash = hash_of(map, key);
     slot = find_free(map->slots, map->cap, hash);
     if (slot->hash == HASH_REMOVED)
         map->removed--;

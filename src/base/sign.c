@@ -1,4 +1,4 @@
-/* Ed25519 by OpenSSL. The file of a key is its seed in hex and a newline; it is written beside its
+/* Ed25519 by libsodium. The file of a key is its seed in hex and a newline; it is written beside its
  * name and put there by a hard link, which fails if another process was faster. Any thread. */
 #include "base/sign.h"
 
@@ -6,8 +6,7 @@
 
 #include <errno.h>
 #include <fcntl.h>
-#include <openssl/crypto.h>
-#include <openssl/evp.h>
+#include <sodium.h>
 #include <sys/stat.h>
 #include <unistd.h>
 
@@ -15,23 +14,20 @@
 #define PATH_BYTES 4096
 
 struct sign_key {
-    EVP_PKEY *pair;
-    uint8_t public_key[SIGN_PUBLIC_BYTES];
+    uint8_t secret[crypto_sign_SECRETKEYBYTES]; /* the seed, and behind it the public key */
 };
+
+_Static_assert(SIGN_SEED_BYTES == crypto_sign_SEEDBYTES, "of the header");
+_Static_assert(SIGN_PUBLIC_BYTES == crypto_sign_PUBLICKEYBYTES, "of the header");
+_Static_assert(SIGN_BYTES == crypto_sign_BYTES, "of the header");
 
 struct sign_key *sign_key_new(const uint8_t seed[SIGN_SEED_BYTES])
 {
     struct sign_key *key = calloc(1, sizeof *key);
-    size_t len = SIGN_PUBLIC_BYTES;
+    uint8_t public_key[SIGN_PUBLIC_BYTES];
 
-    if (!key)
-        return NULL;
-    key->pair = EVP_PKEY_new_raw_private_key(EVP_PKEY_ED25519, NULL, seed, SIGN_SEED_BYTES);
-    if (!key->pair || EVP_PKEY_get_raw_public_key(key->pair, key->public_key, &len) != 1 ||
-        len != SIGN_PUBLIC_BYTES) {
-        sign_key_free(key);
-        return NULL;
-    }
+    if (key)
+        crypto_sign_seed_keypair(public_key, key->secret, seed);
     return key;
 }
 
@@ -39,53 +35,30 @@ void sign_key_free(struct sign_key *key)
 {
     if (!key)
         return;
-    EVP_PKEY_free(key->pair);
+    sodium_memzero(key, sizeof *key);
     free(key);
 }
 
 int sign_key_derive(const struct sign_key *key, struct str purpose, uint8_t out[SIGN_SEED_BYTES])
 {
-    uint8_t seed[SIGN_SEED_BYTES];
-    size_t len = sizeof seed;
-    int rc = -ERR_MEMORY;
-
-    if (EVP_PKEY_get_raw_private_key(key->pair, seed, &len) == 1 && len == sizeof seed)
-        rc = hash_hmac_sha256(str_span((const char *)seed, sizeof seed), purpose, out);
-    OPENSSL_cleanse(seed, sizeof seed);
-    return rc;
+    return hash_hmac_sha256(str_span((const char *)key->secret, SIGN_SEED_BYTES), purpose, out);
 }
 
 void sign_key_public(const struct sign_key *key, uint8_t out[SIGN_PUBLIC_BYTES])
 {
-    memcpy(out, key->public_key, SIGN_PUBLIC_BYTES);
+    memcpy(out, key->secret + SIGN_SEED_BYTES, SIGN_PUBLIC_BYTES);
 }
 
-int sign_make(const struct sign_key *key, struct str data, uint8_t out[SIGN_BYTES])
+void sign_make(const struct sign_key *key, struct str data, uint8_t out[SIGN_BYTES])
 {
-    EVP_MD_CTX *ctx = EVP_MD_CTX_new();
-    size_t len = SIGN_BYTES;
-    int rc = -ERR_MEMORY;
-
-    if (ctx && EVP_DigestSignInit(ctx, NULL, NULL, NULL, key->pair) == 1 &&
-        EVP_DigestSign(ctx, out, &len, (const unsigned char *)data.data, data.len) == 1)
-        rc = 0;
-    EVP_MD_CTX_free(ctx);
-    return rc;
+    crypto_sign_detached(out, NULL, (const unsigned char *)data.data, data.len, key->secret);
 }
 
 bool sign_check(const uint8_t public_key[SIGN_PUBLIC_BYTES], struct str data,
                 const uint8_t signature[SIGN_BYTES])
 {
-    EVP_PKEY *key = EVP_PKEY_new_raw_public_key(EVP_PKEY_ED25519, NULL, public_key,
-                                                SIGN_PUBLIC_BYTES);
-    EVP_MD_CTX *ctx = EVP_MD_CTX_new();
-    bool good = key && ctx && EVP_DigestVerifyInit(ctx, NULL, NULL, NULL, key) == 1 &&
-                EVP_DigestVerify(ctx, signature, SIGN_BYTES, (const unsigned char *)data.data,
-                                 data.len) == 1;
-
-    EVP_MD_CTX_free(ctx);
-    EVP_PKEY_free(key);
-    return good;
+    return crypto_sign_verify_detached(signature, (const unsigned char *)data.data, data.len,
+                                       public_key) == 0;
 }
 
 int sign_key_load(const char *path, bool may_link, struct sign_key **key, struct err *err)
@@ -112,8 +85,8 @@ int sign_key_load(const char *path, bool may_link, struct sign_key **key, struct
         rc = err_no_memory(err);
     if (fd >= 0)
         close(fd);
-    OPENSSL_cleanse(seed, sizeof seed);
-    OPENSSL_cleanse(text, sizeof text);
+    sodium_memzero(seed, sizeof seed);
+    sodium_memzero(text, sizeof text);
     return rc;
 }
 
@@ -173,7 +146,7 @@ int sign_key_make(const char *path, struct sign_key **key, struct err *err)
         sign_key_free(*key);
         *key = NULL;
     }
-    OPENSSL_cleanse(seed, sizeof seed);
-    OPENSSL_cleanse(text, sizeof text);
+    sodium_memzero(seed, sizeof seed);
+    sodium_memzero(text, sizeof text);
     return rc;
 }

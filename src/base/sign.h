@@ -1,4 +1,4 @@
-/* Ed25519 signatures (OpenSSL): a key pair from a seed of 32 bytes, and the file such a seed is
+/* Ed25519 signatures (RFC 8032): a key pair from a seed of 32 bytes, and the file such a seed is
  * kept in, readable by its owner only. The caller decides what is signed and why. Any thread; a key
  * belongs to the caller that made it. */
 #ifndef BASE_SIGN_H
@@ -29,7 +29,7 @@ int sign_key_make(const char *path, struct sign_key **key, struct err *err);
 int sign_key_derive(const struct sign_key *key, struct str purpose,
                     uint8_t out[SIGN_SEED_BYTES]);
 void sign_key_public(const struct sign_key *key, uint8_t out[SIGN_PUBLIC_BYTES]);
-int sign_make(const struct sign_key *key, struct str data, uint8_t out[SIGN_BYTES]);
+void sign_make(const struct sign_key *key, struct str data, uint8_t out[SIGN_BYTES]);
 bool sign_check(const uint8_t public_key[SIGN_PUBLIC_BYTES], struct str data,
                 const uint8_t signature[SIGN_BYTES]);
 

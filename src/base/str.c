@@ -32,6 +32,20 @@ bool str_to_int64(struct str text, int64_t *value)
     return true;
 }
 
+struct str str_of_int64(int64_t value, char space[STR_INT_BYTES])
+{
+    uint64_t rest = value < 0 ? 0 - (uint64_t)value : (uint64_t)value;
+    size_t at = STR_INT_BYTES;
+
+    do {
+        space[--at] = (char)('0' + rest % 10);
+        rest /= 10;
+    } while (rest);
+    if (value < 0)
+        space[--at] = '-';
+    return str_span(space + at, STR_INT_BYTES - at);
+}
+
 bool str_to_duration_ms(struct str text, int64_t *value_ms)
 {
     static const struct {

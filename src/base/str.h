@@ -55,6 +55,10 @@ int str_compare(struct str a, struct str b);
 /* Parses a whole decimal integer (optional minus); false on anything else or overflow. */
 bool str_to_int64(struct str text, int64_t *value);
 
+/* The decimal digits, at the end of the space. */
+#define STR_INT_BYTES 24
+struct str str_of_int64(int64_t value, char space[STR_INT_BYTES]);
+
 /* "500ms", "30s", "5m", "2h", "1d" to milliseconds. A bare number is refused (no unit), but "0" is
  * zero in any unit. Never more than fits int64 in microseconds. */
 bool str_to_duration_ms(struct str text, int64_t *value_ms);

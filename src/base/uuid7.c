@@ -75,32 +75,30 @@ int64_t uuid7_key(const struct uuid *id)
 
 void uuid_format(const struct uuid *id, char *out)
 {
-    static const char digits[] = "0123456789abcdef";
+    char hex[33];
 
-    for (int i = 0; i < 16; i++) {
-        if (i == 4 || i == 6 || i == 8 || i == 10)
-            *out++ = '-';
-        *out++ = digits[id->bytes[i] >> 4];
-        *out++ = digits[id->bytes[i] & 15];
-    }
-    *out = '\0';
+    hash_hex(id->bytes, sizeof id->bytes, hex);
+    memcpy(out, hex, 8);
+    memcpy(out + 9, hex + 8, 4);
+    memcpy(out + 14, hex + 12, 4);
+    memcpy(out + 19, hex + 16, 4);
+    memcpy(out + 24, hex + 20, 12);
+    out[8] = out[13] = out[18] = out[23] = '-';
+    out[36] = '\0';
 }
 
 bool uuid_parse(struct str text, struct uuid *id)
 {
+    const char *at = text.data;
     char hex[32];
-    size_t at = 0;
 
-    if (text.len != 36)
+    if (text.len != 36 || at[8] != '-' || at[13] != '-' || at[18] != '-' || at[23] != '-')
         return false;
-    for (size_t i = 0; i < 36; i++) {
-        if (i == 8 || i == 13 || i == 18 || i == 23) {
-            if (text.data[i] != '-')
-                return false;
-        } else {
-            hex[at++] = text.data[i];
-        }
-    }
+    memcpy(hex, at, 8);
+    memcpy(hex + 8, at + 9, 4);
+    memcpy(hex + 12, at + 14, 4);
+    memcpy(hex + 16, at + 19, 4);
+    memcpy(hex + 20, at + 24, 12);
     return hash_from_hex(str_span(hex, 32), id->bytes, 16);
 }
 

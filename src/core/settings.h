@@ -237,6 +237,12 @@ struct proxy_settings {
     uint32_t groups_count;
 };
 
+/* `access.sql_roles`: the namespace that a role of the database enqueues into. */
+struct sql_role_rule {
+    struct str role;
+    struct str namespace_name;
+};
+
 /* Who may ask, and what this node shows to others. */
 struct access_settings {
     struct str token;         /* bearer token; never in the configuration file */
@@ -245,6 +251,8 @@ struct access_settings {
     const struct str *hosts;  /* names in Host that are accepted */
     uint32_t hosts_count;
     struct str sql_role;      /* of the database, for SQL from outside; empty = none */
+    const struct sql_role_rule *sql_roles; /* those left out: default */
+    uint32_t sql_roles_count;
     bool required;            /* no request without a credential, on loopback either */
     bool open_metrics;        /* /metrics need none, and then name no namespaces */
     struct rate_rule user_tasks; /* enqueued per user; count 0 = no limit */

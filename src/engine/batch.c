@@ -12,6 +12,7 @@
 #include "engine/limits/limits.h"
 #include "engine/logs/log_heads.h"
 #include "engine/plans/runs.h"
+#include "engine/tasks/intake.h"
 #include "store/recovery_store.h"
 
 #include <stdarg.h>
@@ -102,7 +103,9 @@ bool batch_grow(struct batch *batch, void *items, uint32_t *cap, uint32_t count,
 
 int batch_adopt(struct batch *batch, struct task *task, struct err *err)
 {
-    return map_put(&batch->tasks, uuid_bytes(&task->id), task) < 0 ? err_no_memory(err) : 0;
+    if (map_put(&batch->tasks, uuid_bytes(&task->id), task) < 0)
+        return err_no_memory(err);
+    return task->lease.outcome_token < 0 ? intake_settle(batch, task, err) : 0;
 }
 
 int batch_task(struct batch *batch, const struct uuid *id, struct task **task, struct err *err)
@@ -111,6 +114,8 @@ int batch_task(struct batch *batch, const struct uuid *id, struct task **task, s
     if (*task)
         return 0;
     TRY(batch->store->verbs->tasks_load(batch->store, id, 1, LOAD_SPEC, &batch->arena, task, err));
+    if (!*task && batch->store->intake)
+        return intake_find(batch, id, task, err);
     return *task ? batch_adopt(batch, *task, err) : 0;
 }
 

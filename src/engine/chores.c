@@ -13,10 +13,12 @@
 #include "engine/namespaces/namespaces.h"
 #include "engine/plans/categories.h"
 #include "engine/plans/fire.h"
+#include "engine/tasks/intake.h"
 
 #define PAUSE_US CLOCK_SECOND_US /* after a failure */
 
 static int sweep_chore(struct batch *batch, int64_t *next_us, struct err *err);
+static bool takes_in(const struct engine *engine);
 
 static const struct chore_row {
     const char *name;
@@ -28,6 +30,8 @@ static const struct chore_row {
     int (*run)(struct batch *batch, int64_t *next_us, struct err *err);
 } rows[CHORE_COUNT] = {
     [CHORE_RATES] = {"rates", .pause_us = PAUSE_US, .run = limits_retry},
+    [CHORE_INTAKE] = {"intake", .apart = true, .wanted = takes_in, .from_store = true,
+                      .pause_us = PAUSE_US, .run = intake_run},
     [CHORE_SWEEP] = {"sweep", .pause_us = PAUSE_US, .run = sweep_chore},
     [CHORE_DUE] = {"due", .leader_only = true, .from_store = true, .pause_us = PAUSE_US,
                    .run = sweep_due},
@@ -53,6 +57,11 @@ static int sweep_chore(struct batch *batch, int64_t *next_us, struct err *err)
     return 0;
 }
 
+static bool takes_in(const struct engine *engine)
+{
+    return is_main(engine) && engine->store->intake;
+}
+
 void chore_soon(struct engine *engine, enum chore which, int64_t at_us)
 {
     struct chore_state *state = &engine->chores[which];
@@ -68,6 +77,11 @@ void chores_open(struct engine *engine, int64_t now_us)
     for (enum chore i = 0; i < CHORE_COUNT; i++)
         engine->chores[i].next_us = rows[i].from_store ? INT64_MAX : now_us;
     engine->chores[CHORE_RATES].next_us = INT64_MAX;
+}
+
+bool chores_hurry(const struct engine *engine, int64_t now_us)
+{
+    return engine->chores[CHORE_INTAKE].next_us <= now_us;
 }
 
 int64_t chores_next_us(const struct engine *engine)

@@ -8,6 +8,7 @@
 
 enum chore {
     CHORE_RATES,     /* a rate limit lets waiting claims look again */
+    CHORE_INTAKE,    /* what was enqueued with SQL becomes tasks */
     CHORE_SWEEP,     /* leases that are over, silent workers, tasks beyond their timeout */
     CHORE_DUE,       /* delayed tasks whose time has come */
     CHORE_RECOVERY,  /* entries of the recovery queue */
@@ -33,6 +34,7 @@ struct err;
 void chore_soon(struct engine *engine, enum chore which, int64_t at_us);
 void chores_open(struct engine *engine, int64_t now_us);
 int64_t chores_next_us(const struct engine *engine); /* when the next one is due */
+bool chores_hurry(const struct engine *engine, int64_t now_us); /* a program waits for one */
 int chores_run(struct batch *batch, struct err *err); /* those that are due */
 void chores_reload(struct engine *engine, int64_t now_us); /* memory was read again */
 void chores_begin(struct engine *engine);     /* a transaction begins, ... */

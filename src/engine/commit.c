@@ -134,6 +134,7 @@ static int decide(struct batch *batch, struct request *list, bool timers, struct
 {
     limits_bury(batch->engine);
     TRY(nodes_follow(batch, err));
+    timers |= is_main(batch->engine) && chores_hurry(batch->engine, batch->now_us);
     TRY(apply_all(batch, list, false, err));
     if (timers && (renew_claimers(batch, list, err) < 0 || chores_run(batch, err) < 0 ||
                    measured_flush(batch, err) < 0))

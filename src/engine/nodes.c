@@ -25,6 +25,7 @@ static const struct str rules_word = {"\x04", 1}; /* a queue has new rules (2 an
 static const struct str catalog_word = {"\x06", 1}; /* what people plan with has changed */
 static const struct str recovery_word = {"\x07", 1}; /* a recovery was asked for */
 static const struct str access_word = {"\x08", 1}; /* an API token was made or changed */
+static const struct str intake_word = {"\x0e", 1}; /* something was enqueued with SQL */
 #define ALIVE '\x05' /* before a worker's id, from one writer to another */
 
 /* Is it the last hint? A busy queue sends the same one again and again. */
@@ -150,6 +151,8 @@ static int follow_hint(struct batch *batch, struct str name, struct err *err)
         look_at_recoveries(engine);
     else if (str_eq(name, access_word))
         chore_soon(engine, CHORE_ACCESS, 0);
+    else if (str_eq(name, intake_word))
+        chore_soon(engine, CHORE_INTAKE, 0);
     else if (state)
         batch_heat_here(batch, state);
     else
@@ -185,6 +188,7 @@ static int take_hints(struct batch *batch, struct err *err)
         look_at_catalog(batch);
         look_at_recoveries(engine);
         chore_soon(engine, CHORE_ACCESS, 0);
+        chore_soon(engine, CHORE_INTAKE, 0);
         heat_all(batch);
         return 0;
     }
@@ -223,6 +227,7 @@ int nodes_follow(struct batch *batch, struct err *err)
         engine->nodes.next_poll_us = batch->now_us + POLL_US;
         engine->nodes.look_at_waits = engine->nodes.reload_queues = true;
         chore_soon(engine, CHORE_DUE, 0);
+        chore_soon(engine, CHORE_INTAKE, 0);
         TRY(poll_catalog(batch, err));
         if (engine->waiting.claims_first)
             heat_all(batch);

@@ -13,7 +13,15 @@ struct batch;
 struct engine;
 struct err;
 
+/* What programs did with SQL (tasks/intake.c). */
+struct intake {
+    uint32_t depth;        /* a task is made because another depends on it, and so on */
+    bool reporting;        /* what was reported with SQL is applied now */
+    const void *published; /* the settings that SQL knows */
+};
+
 struct nodes {
+    struct intake intake;
     bool leads;           /* this node led in the last turn */
     struct buf hints;     /* queues where other nodes made work ... */
     bool hint_all;        /* ... or all queues, because the names did not fit */

@@ -41,20 +41,26 @@ static bool status_has_no_body(int status)
 static void write_head(struct http_exchange *exchange, int status, const char *content_type,
                        const char *framing)
 {
-    char head[HEAD_BYTES_MAX];
-    int len;
+    const char *const parts[] = {
+        " ", reason_of(status), content_type ? "\r\nContent-Type: " : "",
+        content_type ? content_type : "",
+        "\r\nX-Content-Type-Options: nosniff\r\nCross-Origin-Resource-Policy: same-origin\r\n",
+        exchange->caching ? "" : "Cache-Control: no-store\r\n", framing,
+        exchange->close_after ? "Connection: close\r\n" : ""};
+    char head[HEAD_BYTES_MAX] = "HTTP/1.1 ", space[STR_INT_BYTES];
+    struct str code = str_of_int64(status, space);
+    char *at = head + strlen(head);
 
     ASSERT(status >= 200 && status <= 599);
     ASSERT(!content_type || strlen(content_type) <= CONTENT_TYPE_BYTES_MAX);
-    len = snprintf(head, sizeof head,
-                   "HTTP/1.1 %d %s\r\n%s%s%sX-Content-Type-Options: nosniff\r\n"
-                   "Cross-Origin-Resource-Policy: same-origin\r\n%s%s%s", status,
-                   reason_of(status), content_type ? "Content-Type: " : "",
-                   content_type ? content_type : "", content_type ? "\r\n" : "",
-                   exchange->caching ? "" : "Cache-Control: no-store\r\n", framing,
-                   exchange->close_after ? "Connection: close\r\n" : "");
-    ASSERT(len > 0 && (size_t)len < sizeof head);
-    http_connection_queue(exchange, head, (size_t)len);
+    at = mempcpy(at, code.data, code.len);
+    for (size_t i = 0; i < sizeof parts / sizeof *parts; i++) {
+        size_t len = strlen(parts[i]);
+
+        ASSERT(len < sizeof head - (size_t)(at - head));
+        at = mempcpy(at, parts[i], len);
+    }
+    http_connection_queue(exchange, head, (size_t)(at - head));
     http_connection_queue(exchange, exchange->reply_headers.data, exchange->reply_headers.len);
     http_connection_queue(exchange, "\r\n", 2);
 }
@@ -62,10 +68,14 @@ static void write_head(struct http_exchange *exchange, int status, const char *c
 static void write_head_with_length(struct http_exchange *exchange, int status,
                                    const char *content_type, size_t body_len)
 {
-    char framing[64] = "";
+    char framing[64] = "", space[STR_INT_BYTES];
 
-    if (!status_has_no_body(status))
-        snprintf(framing, sizeof framing, "Content-Length: %zu\r\n", body_len);
+    if (!status_has_no_body(status)) {
+        struct str length = str_of_int64((int64_t)body_len, space);
+        char *at = stpcpy(framing, "Content-Length: ");
+
+        stpcpy(mempcpy(at, length.data, length.len), "\r\n");
+    }
     write_head(exchange, status, content_type, framing);
 }
 

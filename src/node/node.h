@@ -45,13 +45,14 @@ void node_store_shown(struct str where, char *out, size_t cap);
 bool node_store_wants_password(struct str where);
 
 /* migrate */
-enum migrate_action { MIGRATE_STATUS, MIGRATE_UP, MIGRATE_DOWN, MIGRATE_SQL };
+enum migrate_action { MIGRATE_STATUS, MIGRATE_UP, MIGRATE_DOWN, MIGRATE_SQL, MIGRATE_GRANT };
 
 struct migrate_request {
     enum migrate_action action;
     int64_t target; /* UP: the last to apply; DOWN: the last that stays; -1 = all / one step */
     bool down;      /* SQL: the statements that go back */
     bool lose_data; /* DOWN: also where it gives up what is stored */
+    struct str role; /* GRANT: of the database; it may enqueue with SQL */
 };
 
 struct migration {

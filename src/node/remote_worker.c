@@ -7,7 +7,7 @@
 #include "node/commands.h"
 #include "node/config_changes.h"
 #include "node/services.h"
-#include "node/stop_words.h"
+#include "node/service.h"
 #include "worker/sources/source_remote.h"
 #include "worker/worker.h"
 
@@ -244,7 +244,7 @@ static void *hurry(void *ctx)
             return NULL;
         if (signo == SIGHUP)
             continue;
-        stop_words_tell(&remote->log, "worker.stopping", signo, ++signals, remote->worker, 0);
+        service_tell_stop(&remote->log, "worker.stopping", signo, ++signals, remote->worker, 0);
         if (signals > 2)
             _exit(1);
         worker_hurry(remote->worker);
@@ -261,7 +261,7 @@ static void stop(struct remote *remote, int signo)
     bool listens;
 
     notify_send(&remote->notify, "STOPPING=1");
-    stop_words_tell(&remote->log, "worker.stopping", signo, 1, remote->worker,
+    service_tell_stop(&remote->log, "worker.stopping", signo, 1, remote->worker,
                     remote->settings->grace_ms);
     listens = pthread_create(&listener, NULL, hurry, remote) == 0;
     services_stop_begin(&remote->services, remote->settings->grace_ms);

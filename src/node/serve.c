@@ -1,31 +1,20 @@
 /* The composition root of `perdura serve`: starts the parts in order, stops them in the opposite
  * one. Store, queue, callbacks, in-process workers, HTTP; everything else hangs off these. */
-#include "node/encryption_keys.h"
-#include "node/agents.h"
-#include "node/node.h"
 #include "base/fault.h"
 #include "core/queue_name.h"
-#include "outbound/span_export.h"
-#include "net/loop.h"
-#include "node/commands.h"
-#include "node/config_changes.h"
-#include "node/demo.h"
-#include "node/serve_stores.h"
-#include "node/service.h"
-#include "node/services.h"
-#include "node/stop_words.h"
 #include "engine/logs/anchor_file.h"
+#include "node/commands.h"
+#include "node/demo.h"
+#include "node/encryption_keys.h"
+#include "node/node.h"
+#include "node/serve_int.h"
+#include "outbound/span_export.h"
 #include "server/door/auth.h"
-#include "server/server.h"
 #include "worker/sources/source_local.h"
 #include "worker/validators/validator_questions.h"
 #include "worker/validators/validators.h"
-#include "worker/worker.h"
 
-#include <errno.h>
-#include <pthread.h>
 #include <signal.h>
-#include <stdatomic.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <unistd.h>
@@ -33,45 +22,6 @@
 #define WORKERS_DEFAULT 4
 #define RESTART_BYTES_MAX 4096
 #define DRAIN_US (2 * CLOCK_SECOND_US) /* requests under way when the server stops */
-
-/* A separate thread reads the configuration again; the loop keeps serving meanwhile. */
-struct reload {
-    const struct node_config *source;
-    pthread_t thread;
-    bool runs;
-    bool again;                   /* asked for once more meanwhile */
-    const struct settings *before;
-    const struct settings *fresh; /* NULL = refused: err says why */
-    struct err err;
-    struct buf restart;
-    struct loop_item over;
-};
-
-struct node {
-    const struct settings *settings; /* changed while a reload runs, by its thread */
-    struct log log;
-    struct arena arena;
-    struct spawner *spawner;
-    struct serve_stores stores;
-    struct service service;
-    struct span_export *spans; /* NULL = none are exported */
-    char name[128];            /* as those who get spans know it */
-    struct engine *engine;
-    struct validator_questions *questions; /* NULL = no type has a validator */
-    struct loop *loop;
-    _Atomic(struct server *) server;
-    struct source *source;
-    _Atomic(struct worker *) worker; /* a reload may start it */
-    struct services services;
-    struct agents agents;
-    pthread_t stopper;
-    struct reload reload;
-    int64_t grace_ms; /* the loop's own, because a reload runs beside it */
-    unsigned stop_signals;
-    struct worker_counts ended; /* of the workers, when they have stopped */
-    bool stopper_runs;
-    struct loop_item workers_stopped;
-};
 
 static void on_notes(void *ctx, const struct task_note *notes, uint32_t count)
 {
@@ -324,7 +274,7 @@ static void on_signal(int signo, void *ctx)
 {
     struct node *node = ctx;
 
-    stop_words_tell(&node->log, "node.stopping", signo, ++node->stop_signals, node->worker,
+    service_tell_stop(&node->log, "node.stopping", signo, ++node->stop_signals, node->worker,
                     node->grace_ms);
     if (node->stop_signals > 2)
         _exit(1);
@@ -343,7 +293,7 @@ static void on_signal(int signo, void *ctx)
         stop_workers(node);
 }
 
-/* ---- the configuration, read again ---- */
+/* ---- the configuration, read again (serve_reload.c) ---- */
 
 /* What the start would refuse, and what only a start can do. */
 static int check_settings(const struct node *node, const struct settings *settings,
@@ -388,7 +338,7 @@ static int configure_pool(struct node *node, const struct settings *settings, st
 }
 
 /* All of it or nothing. */
-static int apply_settings(struct node *node, const struct settings *fresh, struct err *err)
+int serve_apply(struct node *node, const struct settings *fresh, struct err *err)
 {
     const struct settings *before = node->settings;
     struct err ignored = {0};
@@ -417,96 +367,9 @@ static int apply_settings(struct node *node, const struct settings *fresh, struc
     return 0;
 }
 
-static void *reload_thread(void *ctx)
-{
-    struct node *node = ctx;
-    struct reload *reload = &node->reload;
-    const struct settings *fresh = NULL;
-
-    reload->err = (struct err){0};
-    reload->fresh = NULL;
-    reload->before = node->settings;
-    buf_reset(&reload->restart);
-    if (reload->source->reload(reload->source->ctx, &fresh, &reload->restart, &reload->err) == 0 &&
-        apply_settings(node, fresh, &reload->err) == 0)
-        reload->fresh = node->settings;
-    loop_post(node->loop, &reload->over);
-    return NULL;
-}
-
-static void tell_changes(struct node *node)
-{
-    const struct config_reader reader = {.runs_handlers = node->worker != NULL, .has_store = true};
-
-    config_changes_tell(node->reload.before, node->reload.fresh, &reader, &node->log);
-    commands_warn_missing(node->reload.fresh, true, &node->log);
-}
-
-static const char *scheme_of(const struct node *node)
+const char *serve_scheme(const struct node *node)
 {
     return str_empty(node->settings->tls.cert) ? "http://" : "https://";
-}
-
-static void tell_reloaded(struct node *node)
-{
-    struct reload *reload = &node->reload;
-    char status[768];
-
-    if (!reload->fresh) {
-        LOG(&node->log, LOG_ERROR, "config.refused", KC("reason", reload->err.text),
-            KC("hint", "the configuration before it stays in force"));
-        snprintf(status, sizeof status, "configuration refused: %.700s", reload->err.text);
-    } else {
-        if (reload->restart.len)
-            LOG(&node->log, LOG_WARN, "config.restart_needed",
-                KS("settings", buf_view(&reload->restart)));
-        tell_changes(node);
-        LOG(&node->log, LOG_INFO, "config.reloaded", KI("handlers", reload->fresh->handlers_count),
-            KI("queues", reload->fresh->queues_count));
-        snprintf(status, sizeof status, "serving on %s%s, configuration read again",
-                 scheme_of(node), server_address(atomic_load(&node->server)));
-    }
-    service_reloaded(&node->service, status);
-}
-
-static void begin_reload(struct node *node)
-{
-    node->reload.again = false;
-    service_reloading(&node->service);
-    node->reload.runs = pthread_create(&node->reload.thread, NULL, reload_thread, node) == 0;
-    if (!node->reload.runs)
-        LOG(&node->log, LOG_ERROR, "config.refused", KC("reason", "cannot start a thread"));
-}
-
-static void on_reloaded(struct loop_item *item)
-{
-    struct node *node =
-        (struct node *)(void *)((char *)item - offsetof(struct node, reload.over));
-
-    if (node->stop_signals)
-        return; /* the code that stops the workers waits for the thread */
-    pthread_join(node->reload.thread, NULL);
-    node->reload.runs = false;
-    if (node->reload.fresh) {
-        node->grace_ms = node->reload.fresh->grace_ms;
-        server_configure(atomic_load(&node->server), node->reload.fresh);
-        atomic_store(&node->log.level, log_level_of(node->reload.fresh->logs.level));
-    }
-    tell_reloaded(node);
-    if (node->reload.again)
-        begin_reload(node);
-}
-
-static void on_hangup(int signo, void *ctx)
-{
-    struct node *node = ctx;
-
-    (void)signo;
-    node->reload.again = true;
-    if (!node->stop_signals)
-        server_read_certificates(atomic_load(&node->server));
-    if (!node->reload.runs && !node->stop_signals)
-        begin_reload(node);
 }
 
 static int start_questions(struct node *node, struct err *err)
@@ -524,7 +387,7 @@ static int start_server(struct node *node, struct err *err)
     node->loop = loop_new(err);
     if (!node->loop || loop_signal_add(node->loop, SIGTERM, on_signal, node, err) < 0 ||
         loop_signal_add(node->loop, SIGINT, on_signal, node, err) < 0 ||
-        loop_signal_add(node->loop, SIGHUP, on_hangup, node, err) < 0)
+        loop_signal_add(node->loop, SIGHUP, serve_on_hangup, node, err) < 0)
         return -(int)err->code;
     server = server_open(node->loop, node->engine, node->stores.shown, node->stores.zones,
                          node->settings, &node->log, err);
@@ -570,6 +433,17 @@ static int start(struct node *node, struct err *err)
     return start_workers(node, node->settings, err);
 }
 
+static void hold_stops(void)
+{
+    sigset_t set;
+
+    sigemptyset(&set);
+    sigaddset(&set, SIGTERM);
+    sigaddset(&set, SIGINT);
+    sigaddset(&set, SIGHUP);
+    pthread_sigmask(SIG_BLOCK, &set, NULL);
+}
+
 static void stop(struct node *node)
 {
     struct server *server = atomic_load(&node->server);
@@ -590,6 +464,7 @@ static void stop(struct node *node)
     if (server)
         server_free(server);
     validator_questions_free(node->questions);
+    hold_stops(); /* once the loop is gone, another SIGTERM would kill this process */
     if (node->loop)
         loop_free(node->loop);
     serve_stores_close(&node->stores);
@@ -604,7 +479,7 @@ static void tell_ready(struct node *node, const char *store)
 {
     char status[768];
 
-    snprintf(status, sizeof status, "serving on %s%s, store %s", scheme_of(node),
+    snprintf(status, sizeof status, "serving on %s%s, store %s", serve_scheme(node),
              server_address(atomic_load(&node->server)), store);
     service_ready(&node->service, node->loop, node->engine, status);
 }
@@ -647,7 +522,7 @@ int node_serve_main(const struct settings *settings, const struct node_config *c
                                    .log = &node.log},
                         .reload = {.source = config,
                                    .restart = BUF_INIT(RESTART_BYTES_MAX),
-                                   .over = {.run = on_reloaded}}};
+                                   .over = {.run = serve_on_reloaded}}};
     struct err err = {0};
     char shown[512];
     int rc;
@@ -664,7 +539,8 @@ int node_serve_main(const struct settings *settings, const struct node_config *c
     if (rc == 0)
         rc = start(&node, &err);
     if (rc == 0) {
-        printf("listening on %s%s\n", scheme_of(&node), server_address(atomic_load(&node.server)));
+        printf("listening on %s%s\n", serve_scheme(&node),
+               server_address(atomic_load(&node.server)));
         fflush(stdout);
         store_shown(settings->store, shown, sizeof shown);
         LOG(&node.log, LOG_INFO, "node.started", KC("address", server_address(node.server)),

@@ -1,6 +1,7 @@
 #include "node/serve_stores.h"
 
 #include "outbound/callback_secret.h"
+#include "store/sealed/sealed.h"
 #include "store/store_parts.h"
 
 static void on_notes(void *ctx, const struct task_note *notes, uint32_t count)
@@ -108,12 +109,46 @@ static int open_routes(struct serve_stores *stores, const struct engine_config *
     return stores->shown ? 0 : -(int)err->code;
 }
 
+static int load_sealed(struct store *store, struct arena *arena, struct str *secret, bool *locked,
+                       struct err *err)
+{
+    int rc;
+
+    TRY(store->verbs->begin(store, err));
+    rc = sealed_secret(store, "call_key", arena, secret, locked, err);
+    if (rc == 0)
+        rc = store->verbs->commit(store, err);
+    if (rc < 0)
+        store->verbs->rollback(store);
+    return rc;
+}
+
+/* Who knows it can end every running task. An encrypted store does not hold it: there it follows
+ * from a data key. Absent where that cannot be opened. */
+static int load_call_secret(struct store *store, struct arena *arena, struct str *secret,
+                            struct err *err)
+{
+    bool locked = false;
+
+    *secret = STR_NONE;
+    if (sealed_keyring(store))
+        TRY(load_sealed(store, arena, secret, &locked, err));
+    if (secret->data || locked)
+        return 0;
+    return store_secret_load(store, "call_secret", arena, secret, err);
+}
+
 static int load_call_keys(struct serve_stores *stores, struct err *err)
 {
     ARENA_AUTO struct arena arena = ARENA_INIT(0);
     struct str secret;
 
-    TRY(call_secret_load(stores->list[0].store, &arena, &secret, err));
+    TRY(load_call_secret(stores->list[0].store, &arena, &secret, err));
+    if (!secret.data) {
+        LOG(stores->config.log, LOG_WARN, "services.no_proofs",
+            KC("reason", "the encryption key that calls of services are proved with is not here"));
+        return 0;
+    }
     stores->call_keys = call_keys_new(secret);
     return stores->call_keys ? 0
                              : err_set(err, ERR_INTERNAL,

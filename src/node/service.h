@@ -7,6 +7,7 @@
 #include "base/notify.h"
 #include "net/loop.h"
 #include "engine/engine.h"
+#include "worker/worker.h"
 
 struct service {
     struct notify notify;
@@ -29,5 +30,9 @@ void service_reloaded(struct service *service, const char *status);
 void service_stopping(struct service *service);
 /* Before the loop goes; no question may be under way: the queue is closed. */
 void service_close(struct service *service);
+/* Logs what a stopping server or worker waits for, and what another signal would do. signals: how
+ * many came, with this one. worker may be NULL. Any thread. */
+void service_tell_stop(const struct log *log, const char *event, int signo, unsigned signals,
+                       struct worker *worker, int64_t grace_ms);
 
 #endif

@@ -133,6 +133,23 @@ static int share(const struct settings *settings, struct err *err)
     return 0;
 }
 
+static int grant(const struct settings *settings, struct str role, struct err *err)
+{
+    struct store_options options = {.no_migrate = true,
+                                    .only_reads = true,
+                                    .any_schema = settings->allow_changed_schema};
+    struct store *store;
+    int rc;
+
+    if (!store_has_roles(settings->store))
+        return err_set(err, ERR_INVALID, "a SQLite file has no roles; enqueueing with SQL needs "
+                       "PostgreSQL");
+    TRY(store_open(&store, settings->store, &options, err));
+    rc = store->intake->grant(store, role, err);
+    store->verbs->close(store);
+    return rc;
+}
+
 int node_migrate(const struct settings *settings, const struct migrate_request *request,
                  struct arena *arena, struct migrate_report *report, struct err *err)
 {
@@ -153,6 +170,8 @@ int node_migrate(const struct settings *settings, const struct migrate_request *
         }
         return rc;
     }
+    if (request->action == MIGRATE_GRANT)
+        return grant(settings, request->role, err);
     TRY(list_migrations(settings->store, NULL, arena, &before, err));
     if (request->action == MIGRATE_UP) {
         steps = steps_to(&before, request->target, true);

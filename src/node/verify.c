@@ -7,6 +7,7 @@
 #include "node/verify_sealed.h"
 #include "engine/logs/anchor_file.h"
 #include "engine/stores/routes.h"
+#include "store/catalog_store.h"
 #include "store/log_store.h"
 
 #include <stdlib.h>
@@ -26,14 +27,19 @@ struct findings {
     struct str where; /* shown behind each finding where there are several stores */
 };
 
-/* NULL: there were too many. */
+/* NULL: there were too many, and the last one says so. */
 static struct verify_finding *add_finding(struct findings *findings, struct str kind,
                                           struct str subject, struct str detail)
 {
     char shown[256];
 
-    if (findings->count == FINDINGS_MAX)
+    if (findings->count + 1 >= FINDINGS_MAX) {
+        findings->count = FINDINGS_MAX;
+        findings->list[FINDINGS_MAX - 1] = (struct verify_finding){
+            STR("store"), STR("store"), STR("there are more findings; repair these first"),
+            {{0}}, STR_NONE};
         return NULL;
+    }
     if (findings->where.data) {
         store_shown(findings->where, shown, sizeof shown);
         detail = arena_format(findings->arena, STR_FMT " (%s)", STR_ARG(detail), shown);
@@ -292,6 +298,21 @@ static const struct store_options only_looks = {.no_migrate = true,
                                                 .no_lock = true,
                                                 .only_reads = true};
 
+/* Readers that ask for the task, or for the execution itself, end in the other store. */
+static int find_hiding(struct store *before, struct store_reader *reader,
+                       const struct seen_run *run, const char **what, struct err *err)
+{
+    ARENA_AUTO struct arena arena = ARENA_INIT(0);
+    struct execution *execution = NULL;
+    struct task *task;
+
+    TRY(before->verbs->read_task(reader, &run->task_id, &arena, &task, err));
+    if (!task)
+        TRY(before->verbs->catalog->read_execution(reader, &run->id, &arena, &execution, err));
+    *what = task ? "a task" : execution ? "an execution" : NULL;
+    return 0;
+}
+
 static int tell_hidden(struct store *before, struct str where, const struct log_reading *reading,
                        struct findings *findings, struct err *err)
 {
@@ -299,19 +320,18 @@ static int tell_hidden(struct store *before, struct str where, const struct log_
     int rc = reader ? 0 : -(int)err->code;
 
     for (size_t i = 0; rc == 0 && i < reading->runs_count; i++) {
-        ARENA_AUTO struct arena arena = ARENA_INIT(0);
         char id[UUID_TEXT_BYTES], shown[256];
         struct verify_finding *added;
-        struct task *task;
+        const char *what;
 
-        rc = before->verbs->read_task(reader, &reading->runs[i].task_id, &arena, &task, err);
-        if (rc < 0 || !task)
+        rc = find_hiding(before, reader, &reading->runs[i], &what, err);
+        if (rc < 0 || !what)
             continue;
         uuid_format(&reading->runs[i].id, id);
         store_shown(where, shown, sizeof shown);
         added = add_finding(findings, STR("log"), arena_format(findings->arena, "execution %s", id),
                             arena_format(findings->arena, "readers do not find its lines: there is "
-                                         "a task of the same id in %s, where they look first",
+                                         "%s of the same id in %s, where they look first", what,
                                          shown));
         if (added)
             added->execution = reading->runs[i].id;
@@ -321,7 +341,7 @@ static int tell_hidden(struct store *before, struct str where, const struct log_
     return rc;
 }
 
-/* A task in a store that readers ask first stands in the way of one of the same id behind it. */
+/* What is in a store that readers ask first stands in the way of the same id behind it. */
 static int check_hidden(const struct totals *totals, const struct log_reading *reading,
                         struct findings *findings, struct err *err)
 {
@@ -410,6 +430,15 @@ static int refuse_schema(struct findings *findings, struct err *err)
     return 0;
 }
 
+/* The report keeps what was found before the failure: it may be why. */
+static int end_early(struct findings *findings, struct err *err)
+{
+    add_finding(findings, STR("store"), STR("store"),
+                arena_format(findings->arena, "%s; not everything was checked", err->text));
+    *err = (struct err){0};
+    return 0;
+}
+
 /* What is asked for: the store itself unless only logs are, logs unless only checkpoints are. */
 static int verify_one(struct str where, const struct settings *settings, bool is_main,
                       const struct verify_request *request, struct findings *findings,
@@ -420,6 +449,7 @@ static int verify_one(struct str where, const struct settings *settings, bool is
     char *anchor = is_main && totals->anchor.data ? arena_cstr(findings->arena, totals->anchor)
                                                   : NULL;
     struct str public_key = STR_NONE;
+    uint32_t found_before = findings->count;
     struct store *store;
     int64_t found, texts = 0;
     int rc = store_open(&store, where, &only_looks, err);
@@ -444,7 +474,7 @@ static int verify_one(struct str where, const struct settings *settings, bool is
         totals->public_key = public_key;
     if (rc < 0 && strcmp(err->field, "schema") == 0)
         rc = refuse_schema(findings, err);
-    return rc;
+    return rc < 0 && findings->count > found_before ? end_early(findings, err) : rc;
 }
 
 static void add_count(struct verify_count *counts, struct verify_report *report, struct str what,

@@ -18,8 +18,8 @@ static int load_or_make(struct store *store, const char *name, struct arena *are
     return secret->data ? 0 : err_no_memory(err);
 }
 
-static int load(struct store *store, const char *name, struct arena *arena, struct str *secret,
-                struct err *err)
+int store_secret_load(struct store *store, const char *name, struct arena *arena,
+                      struct str *secret, struct err *err)
 {
     int rc;
 
@@ -36,11 +36,6 @@ int callback_secret_load(struct store *store, const struct settings *settings,
                          struct arena *arena, struct str *secret, struct err *err)
 {
     *secret = settings->callbacks.secret;
-    return secret->data ? 0 : load(store, "callback_secret", arena, secret, err);
-}
-
-int call_secret_load(struct store *store, struct arena *arena, struct str *secret,
-                     struct err *err)
-{
-    return load(store, "call_secret", arena, secret, err);
+    return secret->data ? 0
+                        : store_secret_load(store, "callback_secret", arena, secret, err);
 }

@@ -1,5 +1,4 @@
-/* Secrets that a store has of its own, random and made once: the key that signs callbacks, unless
- * the configuration names one, and the one that calls of services are proved with. */
+/* The key that signs callbacks: the configuration's, else a random one of the store, made once. */
 #ifndef OUTBOUND_CALLBACK_SECRET_H
 #define OUTBOUND_CALLBACK_SECRET_H
 
@@ -8,7 +7,8 @@
 /* Before the queue has the store. The secret lives in arena or in settings. */
 int callback_secret_load(struct store *store, const struct settings *settings,
                          struct arena *arena, struct str *secret, struct err *err);
-int call_secret_load(struct store *store, struct arena *arena, struct str *secret,
-                     struct err *err);
+/* A secret that is kept in the store, random and made once. `name` is one that info_put keeps. */
+int store_secret_load(struct store *store, const char *name, struct arena *arena,
+                      struct str *secret, struct err *err);
 
 #endif

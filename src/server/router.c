@@ -307,6 +307,26 @@ static enum match match_path(const char *pattern, const struct str *segments, ui
     return i == count ? last : MATCH_NONE;
 }
 
+/* What tells most rows apart at a glance: the words in front of the first name. Most begin with
+ * "/v1/", so what is behind that is looked at first. */
+static bool may_match(const char *pattern, struct str path)
+{
+    const size_t skipped = sizeof "/v1/" - 1;
+    size_t i = path.len > skipped && pattern[1] == 'v' ? skipped : 0;
+
+    while (i < path.len && pattern[i] && pattern[i] == path.data[i])
+        i++;
+    return pattern[i] == '{' || (pattern[i] == '\0' && i == path.len);
+}
+
+static enum match match_route(const struct route *route, struct str path,
+                              const struct str *segments, uint32_t count,
+                              struct str names[ROUTE_NAMES_MAX])
+{
+    return may_match(route->pattern, path) ? match_path(route->pattern, segments, count, names)
+                                           : MATCH_NONE;
+}
+
 static void add_allowed(char allow[ROUTER_ALLOW_BYTES], enum http_method method)
 {
     size_t len = strlen(allow);
@@ -323,11 +343,15 @@ static bool split(struct str path, struct str segments[SEGMENTS_MAX], uint32_t *
     return *count < SEGMENTS_MAX;
 }
 
-/* What tells most rows apart at a glance: the letter behind "/v1/". */
-static bool may_match(const char *pattern, struct str path)
+/* Of all routes that match as well as the best one. */
+static void find_allowed(struct str path, const struct str *segments, uint32_t count,
+                         enum match best, char allow[ROUTER_ALLOW_BYTES])
 {
-    return path.len < sizeof "/v1/" || strncmp(pattern, "/v1/", sizeof "/v1/" - 1) != 0 ||
-           pattern[sizeof "/v1/" - 1] == path.data[sizeof "/v1/" - 1];
+    struct str names[ROUTE_NAMES_MAX];
+
+    for (const struct route *at = routes; at->pattern && best != MATCH_NONE; at++)
+        if (match_route(at, path, segments, count, names) == best)
+            add_allowed(allow, at->method);
 }
 
 static bool method_fits(enum http_method method, enum http_method of_route)
@@ -365,17 +389,14 @@ int router_find(enum http_method method, struct str path, struct arena *arena,
         count = 0;
     for (const struct route *at = routes; at->pattern && count; at++) {
         struct str found[ROUTE_NAMES_MAX] = {STR_NONE};
-        enum match match = may_match(at->pattern, path)
-                               ? match_path(at->pattern, segments, count, found) : MATCH_NONE;
+        enum match match = match_route(at, path, segments, count, found);
 
         if (match == MATCH_NONE || match < best)
             continue;
         if (match > best) { /* a word or a verb beats a name that looks like it */
             best = match;
             *route = NULL;
-            allow[0] = '\0';
         }
-        add_allowed(allow, at->method);
         if (method_fits(method, at->method)) {
             *route = at;
             memcpy(raw, found, sizeof raw);
@@ -383,6 +404,7 @@ int router_find(enum http_method method, struct str path, struct arena *arena,
     }
     if (*route)
         return decode_names(raw, arena, names, err);
+    find_allowed(path, segments, count, best, allow);
     if (best == MATCH_NONE || (best != MATCH_VERB && looks_like_verb(method, segments[count - 1])))
         return err_set(err, ERR_NOT_FOUND, "there is nothing at this path; see /openapi.json");
     return err_set(err, ERR_METHOD, "this path does not take %s; it takes %s",

@@ -154,6 +154,10 @@ static int open_listener(struct server *server, struct err *err)
     TRY(auth_check_listen(settings->listen, settings->access.token, door_has_tokens(server->door),
                           err));
     TRY(auth_check_clear_text(settings->listen, settings, err));
+    if (!str_empty(settings->access.token) && !door_is_own_token(settings->access.token))
+        LOG(server->log, LOG_WARN, "access.token_of_a_client",
+            KC("reason", "PERDURA_TOKEN or token_file has an API token or a JWT; such a token is "
+                         "never the server's own"));
     if (settings->backup_dir.data)
         TRY(backup_check_folder(settings, backup_dir, err));
     snprintf(listen, sizeof listen, STR_FMT, STR_ARG(settings->listen));

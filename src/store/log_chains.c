@@ -1,6 +1,7 @@
 /* Chains computed again before lines are removed: the last line and its note may be as they were
  * while lines before them are not, and the record of the removal would be the last word about
  * them. Writer's thread. */
+#include "store/log_memory.h"
 #include "store/log_store.h"
 
 /* What a note of a chain says, by line. */
@@ -15,6 +16,7 @@ struct chain_check {
     size_t marks_at;    /* the next of its marks, */
     size_t marks_end;   /* and where they end */
     int64_t base;       /* the last line that a record names */
+    struct log_head known; /* where this process left it; seq 0 = that is not known */
     bool noted;
     bool bad;
 };
@@ -72,13 +74,15 @@ static void take_note(void *ctx, const struct log_note *note)
     check->marks_end = checking->marks_count;
 }
 
-/* The chain has to pass through all that its notes say: an old one beside lines that took the place
- * of others does not fit. */
+/* The chain has to pass through all that its notes say, and through what this process wrote: an old
+ * note beside lines that took the place of others does not fit. */
 static void pass_marks(struct checking *checking, struct chain_check *check)
 {
     static const uint8_t zeros[HASH_BYTES];
     const uint8_t *hash = check->at.hashed ? check->at.hash : zeros;
 
+    if (check->known.seq == check->at.seq)
+        check->bad |= memcmp(check->known.hash, hash, HASH_BYTES) != 0;
     for (; check->marks_at < check->marks_end; check->marks_at++) {
         const struct mark *mark = &checking->marks[check->marks_at];
 
@@ -155,6 +159,9 @@ static int compute(struct checking *checking, struct chain_check *checks,
 
     for (uint32_t i = 0; i < count; i++) {
         checks[i] = (struct chain_check){.at.execution_id = ranges[i].execution_id};
+        if (checking->store->log_memory)
+            log_memory_known(checking->store->log_memory, checking->store->log_seen,
+                             &ranges[i].execution_id, &checks[i].known);
         if (map_put(&checking->by_id, id_key(&ranges[i].execution_id), &checks[i]) < 0)
             return err_no_memory(err);
     }
@@ -192,4 +199,41 @@ int log_chains_fit(struct store *store, const struct log_range *ranges, uint32_t
     free(checking.marks);
     free(checks);
     return rc;
+}
+
+/* ---- was a line removed in order? ---- */
+
+struct cut_look {
+    struct log_mac *mac;
+    int64_t seq;
+    bool cut;
+};
+
+static void look_at_note(void *ctx, const struct log_note *note)
+{
+    struct cut_look *look = ctx;
+
+    look->cut |= str_is(note->closed, LOG_NOTE_CUT) && note->part.head.seq >= look->seq &&
+                 logmac_good(look->mac, note);
+}
+
+static void pass_line(void *ctx, const struct log_line *line, struct str chain_hash)
+{
+    (void)ctx;
+    (void)line;
+    (void)chain_hash;
+}
+
+int log_find_cut(struct store *store, const struct log_head *head, bool *cut, struct err *err)
+{
+    const struct log_range range = {.execution_id = head->execution_id};
+    struct cut_look look = {.mac = store->log_mac, .seq = head->seq};
+    const struct log_walk walk = {.note = look_at_note, .line = pass_line, .ctx = &look};
+
+    *cut = !store->log_mac;
+    if (*cut)
+        return 0;
+    TRY(store->verbs->logs->chains_read(store, &range, 1, 1, &walk, err));
+    *cut = look.cut;
+    return 0;
 }

@@ -212,22 +212,32 @@ static bool same_hash(const struct log_head *head, struct str chain_hash)
     return str_is(chain_hash, hex);
 }
 
-bool log_memory_fits(struct log_memory *memory, uint64_t now, const struct log_last *last)
+bool log_memory_known(struct log_memory *memory, uint64_t now, const struct uuid *execution_id,
+                      struct log_head *head)
 {
     const struct entry *entry;
-    bool fits = true;
+    bool known;
 
     pthread_mutex_lock(&memory->mutex);
-    entry = map_get(&memory->by_id, id_key(&last->execution_id));
-    if (entry && entry->known <= now)
-        fits = entry->head.seq < last->seq ||
-               (entry->head.seq == last->seq && same_hash(&entry->head, last->chain_hash));
+    entry = map_get(&memory->by_id, id_key(execution_id));
+    known = entry && entry->known <= now;
+    if (known)
+        *head = entry->head;
     pthread_mutex_unlock(&memory->mutex);
-    return fits;
+    return known;
 }
 
-static bool is_named(const struct log_head *known, const struct log_part *const *named,
-                     const uint32_t *named_counts, uint32_t lists)
+bool log_memory_fits(struct log_memory *memory, uint64_t now, const struct log_last *last)
+{
+    struct log_head known;
+
+    return !log_memory_known(memory, now, &last->execution_id, &known) || known.seq < last->seq ||
+           (known.seq == last->seq && same_hash(&known, last->chain_hash));
+}
+
+static bool is_named(const struct log_head *known, bool exactly,
+                     const struct log_part *const *named, const uint32_t *named_counts,
+                     uint32_t lists)
 {
     for (uint32_t i = 0; i < lists; i++)
         for (uint32_t low = 0, high = named_counts[i]; low < high;) { /* they are in order */
@@ -237,7 +247,7 @@ static bool is_named(const struct log_head *known, const struct log_part *const 
                                sizeof(struct uuid));
 
             if (order == 0)
-                return head->seq > known->seq ||
+                return (head->seq > known->seq && !exactly) ||
                        (head->seq == known->seq &&
                         memcmp(head->hash, known->hash, HASH_BYTES) == 0);
             if (order < 0)
@@ -254,13 +264,14 @@ void log_written_drop(struct log_cuts *written, const struct log_part *const *na
     uint32_t kept = 0;
 
     for (uint32_t i = 0; i < written->count; i++)
-        if (!is_named(&written->items[i].head, named, named_counts, lists))
+        if (!is_named(&written->items[i].head, false, named, named_counts, lists))
             written->items[kept++] = written->items[i];
     written->count = kept;
 }
 
-int log_memory_list(struct log_memory *memory, uint64_t now, const struct log_part *const *named,
-                    const uint32_t *named_counts, uint32_t lists, struct log_cuts *out)
+int log_memory_list(struct log_memory *memory, uint64_t now, bool shared,
+                    const struct log_part *const *named, const uint32_t *named_counts,
+                    uint32_t lists, struct log_cuts *out)
 {
     const struct entry *entry;
     uint32_t cursor = 0;
@@ -271,7 +282,7 @@ int log_memory_list(struct log_memory *memory, uint64_t now, const struct log_pa
         char hex[HASH_HEX_BYTES + 1];
 
         if (entry->is_signed || entry->known > now ||
-            is_named(&entry->head, named, named_counts, lists))
+            is_named(&entry->head, shared, named, named_counts, lists))
             continue;
         hash_hex(entry->head.hash, HASH_BYTES, hex);
         rc = log_cuts_add(out, &entry->head.execution_id, entry->head.seq, str_of(hex), 0, 0);

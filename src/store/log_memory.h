@@ -23,7 +23,10 @@ void log_memory_commit(struct log_memory *memory, const struct log_cuts *written
 bool log_memory_is_full(struct log_memory *memory);
 /* Does a record say that lines of it are not signed? */
 bool log_memory_refused(struct log_memory *memory, const struct uuid *execution_id);
-/* Is the chain at least where it was known to stand at `now`? */
+/* Where it was known to stand at `now`; false: it is not known. */
+bool log_memory_known(struct log_memory *memory, uint64_t now, const struct uuid *execution_id,
+                      struct log_head *head);
+/* Is the chain at least there? */
 bool log_memory_fits(struct log_memory *memory, uint64_t now, const struct log_last *last);
 
 /* The newest record that this process made or found; serial 0 = none. */
@@ -33,9 +36,11 @@ int64_t log_memory_newest(struct log_memory *memory, char hash[HASH_HEX_BYTES + 
 /* The database has another past now, which may lack the last of all this. */
 void log_memory_forget(struct log_memory *memory);
 
-/* What is known since the last record; -ERR_MEMORY. Those that the parts name are left out. */
-int log_memory_list(struct log_memory *memory, uint64_t now, const struct log_part *const *named,
-                    const uint32_t *named_counts, uint32_t lists, struct log_cuts *out);
+/* What is known since the last record; -ERR_MEMORY. Those that the parts name are left out; where
+ * other nodes write lines (shared), a part that names a later one does not count. */
+int log_memory_list(struct log_memory *memory, uint64_t now, bool shared,
+                    const struct log_part *const *named, const uint32_t *named_counts,
+                    uint32_t lists, struct log_cuts *out);
 /* Of what a transaction wrote: the records that it made itself name these. */
 void log_written_drop(struct log_cuts *written, const struct log_part *const *named,
                       const uint32_t *named_counts, uint32_t lists);

@@ -94,6 +94,9 @@ struct log_verbs {
     /* Which of these executions still have lines. */
     int (*heads_alive)(struct store *store, const struct log_part *heads, uint32_t count,
                        bool *alive, struct err *err);
+    /* Which of these lines are there with their hash. NULL where no other node writes lines. */
+    int (*heads_stand)(struct store *store, const struct log_part *heads, uint32_t count,
+                       bool *stand, struct err *err);
     int (*anchors_trim)(struct store *store, int64_t through_serial, struct err *err);
     /* Removes the text of the lines of a level and leaves its hash (logchain_content).
      * emptied: how many lines of each range. */
@@ -141,6 +144,8 @@ bool log_may_go(struct store *store, const struct log_last *last, int64_t before
  * store's doubt is set to `what`. Without a key all fit. */
 int log_chains_fit(struct store *store, const struct log_range *ranges, uint32_t count,
                    int64_t limit, const char *what, bool *fits, struct err *err);
+/* Does a note by the key say that the chain was cut at this line or a later one? */
+int log_find_cut(struct store *store, const struct log_head *head, bool *cut, struct err *err);
 /* The lines of this execution may be removed from now on. -ERR_MEMORY. */
 int log_checked_add(struct store *store, const struct uuid *execution_id);
 bool log_is_checked(const struct store *store, const struct uuid *execution_id);

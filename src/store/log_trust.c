@@ -10,7 +10,8 @@ static void doubt(struct store *store, const struct uuid *execution_id, const ch
 
 bool log_is_newest(const struct store *store, const struct log_last *last)
 {
-    return !store->log_memory || log_memory_fits(store->log_memory, store->log_seen, last);
+    return !last->lost &&
+           (!store->log_memory || log_memory_fits(store->log_memory, store->log_seen, last));
 }
 
 int log_written_add(struct store *store, const struct log_head *head)

@@ -30,8 +30,9 @@ BODIES = {("POST", "/v1/workers/{id}:claim"): {"max": 1, "wait_ms": 0},
 # By name, and a missing one is made: nothing of the other namespace's queue may show.
 MADE = {("PATCH", "/v1/queues/{name}"), ("POST", "/v1/queues/{name}:pause"),
         ("POST", "/v1/queues/{name}:resume")}
-# About the whole server, or files of the dashboard.
-NOT_OF_A_NAMESPACE = re.compile("/v1/namespaces|/assets/|/v1/tokens|/v1/backup|/v1/audit|/v1/keys")
+# About the whole server, files of the dashboard, or with a credential of its own in the path.
+NOT_OF_A_NAMESPACE = re.compile("/v1/namespaces|/assets/|/v1/tokens|/v1/backup|/v1/audit|/v1/keys|"
+                                "/v1/completions/")
 
 
 def routes_with_objects():

@@ -45,6 +45,38 @@ class FirstToken(ApiTest):
         self.assertEqual(self.expect(200, "GET", "/v1/whoami")["kind"], "local")
 
 
+class OfAClient(ApiTest):
+    """PERDURA_TOKEN is also where clients have theirs: a server that is started in such a shell does not take it as its
+    own."""
+
+    def started_with(self, token):
+        self.server.stop()
+        self.server.environment["PERDURA_TOKEN"] = token
+        self.server.start()
+        self.assertIn("access.token_of_a_client", self.server.log())
+
+    def test_f_j1_an_api_token_in_the_servers_environment_stays_what_it_is(self):
+        admin = self.expect(201, "POST", "/v1/tokens", {"name": "ops", "role": "admin"})
+        viewer = self.expect(201, "POST", "/v1/tokens", {"name": "v", "role": "viewer"}, bearer(admin["token"]))
+        self.started_with(viewer["token"])
+        self.assertEqual(self.expect(200, "GET", "/v1/whoami", None, bearer(viewer["token"]))["kind"], "token")
+        self.expect_error(403, "forbidden", "POST", "/v1/tasks", {"type": "t"}, bearer(viewer["token"]))
+        self.expect(204, "DELETE", f"/v1/tokens/{viewer['id']}", None, bearer(admin["token"]))
+        self.expect_error(401, "unauthorized", "GET", "/v1/whoami", None, bearer(viewer["token"]))
+
+    def test_f_j1_with_no_token_left_that_server_is_closed_and_not_open(self):
+        admin = self.expect(201, "POST", "/v1/tokens", {"name": "ops", "role": "admin"})
+        self.started_with(admin["token"])
+        self.expect(204, "DELETE", f"/v1/tokens/{admin['id']}", None, bearer(admin["token"]))
+        self.expect_error(401, "unauthorized", "GET", "/v1/whoami")
+        self.expect_error(401, "unauthorized", "GET", "/v1/whoami", None, bearer(admin["token"]))
+
+    def test_f_j1_a_jwt_is_not_the_servers_own_either(self):
+        jwt = "eyJhbGciOiJFZERTQSJ9.eyJzdWIiOiJhZGEifQ." + "c" * 86
+        self.started_with(jwt)
+        self.expect_error(401, "unauthorized", "GET", "/v1/whoami", None, bearer(jwt))
+
+
 class Required(ApiTest):
     environment = {"PERDURA_ACCESS_REQUIRED": "true"}
 

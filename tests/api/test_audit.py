@@ -42,7 +42,7 @@ class Changes(AuditTest):
 
     def test_d18_changes_of_plans_show_before_and_after_but_no_payload(self):
         job = self.expect(201, "POST", "/v1/jobs", {"name": "nightly", "task_type": "t",
-                                                    "payload": {"card": "4111"}})["id"]
+                                                    "payload": {"card": "4111-1111"}})["id"]
         self.expect(200, "PATCH", f"/v1/jobs/{job}", {"max_retries": 7, "payload": {"card": "42"}})
         schedule = self.expect(201, "POST", "/v1/schedules", {
             "job_id": job, "schedule_type": "interval", "interval_seconds": 60})["id"]
@@ -68,12 +68,12 @@ class Changes(AuditTest):
             ("category.create", category), ("category.update", category), ("category.delete", category),
             ("job.run", other), ("schedule.delete", schedule), ("job.delete", job)])
         update = self.trail("?action=job.update")[0]["change"]
-        self.assertEqual(update, {"before": {"max_retries": None, "payload_bytes": 16},
+        self.assertEqual(update, {"before": {"max_retries": None, "payload_bytes": 21},
                                   "after": {"max_retries": 7, "payload_bytes": 14}})
         self.assertEqual(self.trail("?action=category.update")[0]["change"],
                          {"before": {"description": None}, "after": {"description": "by night"}})
         self.assertEqual(self.trail("?action=schedule.update")[0]["change"]["after"]["is_active"], False)
-        self.assertNotIn("4111", self.request("GET", "/v1/audit").body.decode())
+        self.assertNotIn("4111-1111", self.request("GET", "/v1/audit").body.decode())
 
     def test_d18_what_people_do_to_tasks_is_told_and_their_normal_life_is_not(self):
         self.register("worker-1")

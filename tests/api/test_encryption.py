@@ -593,7 +593,7 @@ class Rotation(EncryptionTest):
         self.assertGreater(self.expect(200, "GET", "/v1/keys")["left"], 0)
         done = self.key("rotate")
         self.assertEqual((done.returncode, done.stdout),
-                         (0, "2 data keys wrapped again, 0 left\n"), done.stderr)
+                         (0, "3 data keys wrapped again, 0 left\n"), done.stderr)
         self.configure(["k2"], "k2")
         self.restart()
         self.assertEqual(self.task(task["id"])["payload"], "canary")

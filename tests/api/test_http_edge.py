@@ -333,7 +333,10 @@ class TokenTest(ApiTest):
             status = self.request(method, path, {} if method != "GET" else None).status
             if status != 401:
                 open_paths.add(path)
-        self.assertLessEqual(open_paths, {"/", "/assets/name", "/healthz", "/readyz"})
+        # A completion is asked for its own credential, the URL; keys are public.
+        self.assertEqual(self.request("POST", "/v1/completions/id", {"result": 1}).status, 404)
+        self.assertLessEqual(open_paths, {"/", "/assets/name", "/healthz", "/readyz",
+                                          "/v1/completions/id", "/v1/identity/jwks.json"})
         self.assertEqual(self.request("GET", "/").status, 200)
         self.assertIn(self.request("GET", "/assets/nothing.js").status, (404,))
         for path in ("/assets", "/assets/../v1/tasks", "/assets/..%2fv1/tasks", "/assets//v1/tasks",

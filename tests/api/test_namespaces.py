@@ -86,7 +86,8 @@ class Encryption(test_encryption.EncryptionTest):
         task = self.expect(201, "POST", "/v1/tasks", {"type": "t", "payload": "canary-a"}, A)
         self.assertEqual((plain["encrypt"], task["encrypt"], task["payload"]), (False, True, "canary-a"))
         self.assertEqual(self.stored("SELECT count(*) FROM task_specs WHERE payload LIKE '%canary-a%'"), ["0"])
-        self.assertEqual({key["namespace"] for key in self.expect(200, "GET", "/v1/keys")["data_keys"]}, {"a", "b"})
+        self.assertEqual({key["namespace"] for key in self.expect(200, "GET", "/v1/keys")["data_keys"]},
+                         {"*", "a", "b"})
         done = self.key("destroy", "--namespace", "a", "--yes")
         self.assertEqual(done.returncode, 0, done.stderr)
         payload = self.expect(200, "GET", f"/v1/tasks/{task['id']}", None, A)["payload"]

@@ -68,6 +68,7 @@ OTHERS = (
     "GET /v1/categories", "GET /v1/categories/{id}", "POST /v1/schedules:preview", "POST /v1/recurring:preview",
     "POST /v1/tokens", "GET /v1/tokens", "GET /v1/tokens/{id}", "DELETE /v1/tokens/{id}", "POST /v1/tokens/{id}:rotate",
     "GET /v1/namespaces", "GET /v1/namespaces/{name}", "GET /v1/whoami", "GET /openapi.json", "GET /healthz", "GET /readyz", "GET /", "GET /assets/{name}",
+    "POST /v1/completions/{id}", "GET /v1/identity/jwks.json",
 )
 USERS = {"own": "ada", "foreign": "bob", "ownerless": None}
 

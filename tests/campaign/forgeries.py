@@ -506,22 +506,40 @@ def unsigned_round(stand, rng, row):
         case.close()
 
 
+def beside_round(stand, row, name, strike, found):
+    """One attack beside a server, each on a copy of its own. found(case): does verification tell?"""
+    case = forger.Case(stand)
+    try:
+        strike(case)
+        good = found(case)
+        row["attacks"] += 1
+        row["found"] += good
+        row["kinds"][name] = row["kinds"].get(name, 0) + 1
+        row["findings"] += [] if good else [f"{name}: not found: {case.verify()['findings'][:3]}"]
+    finally:
+        case.close()
+
+
 def restart_round(stand, rng, row):
     """A server that is killed takes along what it remembered; what its last record says by memory
     stays."""
-    case = forger.Case(stand)
-    try:
-        execution = rng.choice(case.held[:1] + case.held[2:])
-        case.serve(lambda client: forgery_dark.take_back_and_restart(case, client, execution),
-                   retention=False, config="", every="2s")
-        told = " ".join(finding["subject"] for finding in case.verify()["findings"])
-        found = str(uuid.UUID(execution)) in told
-        row["attacks"] += 1
-        row["found"] += found
-        row["kinds"]["take_back_and_restart"] = row["kinds"].get("take_back_and_restart", 0) + 1
-        row["findings"] += [] if found else [f"take_back_and_restart: not found ({execution}): {told[:300]}"]
-    finally:
-        case.close()
+    at, behind = rng.choice((0, *range(2, forger.HELD))), rng.random() < 0.5
+    beside_round(stand, row, "take_back_and_restart", lambda case: case.serve(
+        lambda client: forgery_dark.take_back_and_restart(case, client, case.held[at], behind),
+        retention=False, config="", every="2s"), lambda case: str(uuid.UUID(case.held[at])) in " ".join(
+            finding["subject"] for finding in case.verify()["findings"]))
+
+
+def record_round(stand, rng, row):
+    """The newest record goes before the anchor file has it, and rows of his own stand behind it."""
+    at, behind = rng.choice((0, *range(2, forger.HELD))), rng.choice((0, 1, rng.randint(2, 1000), 2 ** 62))
+
+    def strike(case):
+        case.serve(lambda client: forgery_dark.without_newest_record(case, client, case.held[at], behind),
+                   retention=False, config="")
+        case.put(f"DELETE FROM log_anchors WHERE record = '{forgery_dark.NO_RECORD}'")
+        case.apply()
+    beside_round(stand, row, "without_newest_record", strike, lambda case: not case.verify()["ok"])
 
 
 def untouched(stand, row):
@@ -547,6 +565,7 @@ def chunk(dialect, seed, rounds):
         untouched(stand, row)
         unsigned_round(stand, rng, row)
         restart_round(stand, rng, row)
+        record_round(stand, rng, row)
         for _ in range(rounds):
             one_round(stand, rng, row)
     finally:

@@ -431,43 +431,31 @@ class ForgeryCases:
         self.assert_named(case, execution)
 
     def test_f_j5_what_a_record_names_by_memory_alone_is_missed_for_ever(self):
-        """Also by a server that began after it, when other lines had its numbers and are gone."""
-        case = self.case()
-        execution = case.held[0]
-        case.serve(lambda client: forgery_dark.take_back_and_restart(case, client, execution),
-                   retention=False, config="", every="2s")
-        self.assertEqual(forgery_dark.lines_of(case, execution), [])
-        report = self.assert_named(case, execution)
-        self.assertIn("removed before a record named them", str(report["findings"]))
+        """Also by a server that began after it, when other lines had its numbers and are gone; and
+        where a later line made it look as if the run had continued."""
+        for behind in (False, True):
+            with self.subTest(behind=behind):
+                case = self.case()
+                execution = case.held[0]
+                case.serve(lambda client, case=case, execution=execution, behind=behind:
+                           forgery_dark.take_back_and_restart(case, client, execution, behind),
+                           retention=False, config="", every="2s")
+                self.assertEqual(forgery_dark.lines_of(case, execution), [])
+                report = self.assert_named(case, execution)
+                self.assertIn("removed before a record named them", str(report["findings"]))
 
     def test_f_j6_a_record_that_goes_before_the_anchor_file_has_it_is_missed(self):
-        """The file cannot be written for a while; the newest record goes with the lines it names."""
-        case = self.case()
-        execution = case.held[0]
-        anchor = pathlib.Path(case.folder, "anchor")
-        away = anchor.with_name("anchor.away")
-        serial = "SELECT max(serial) AS serial FROM log_anchors"
-
-        def during(client):
-            forgery_dark.wait_settled(case)
-            anchor.rename(away)
-            anchor.mkdir()
-            client.say(forgery_dark.task_of(case, case.held[1]), "INFO", "tick")
-            harness.wait_until(lambda: "log.anchor_behind" in client.server.log(), what="a failure")
-            forgery_dark.wait_settled(case)
-            before, notes = case.rows(serial)[0][0], case.notes_of(execution)
-            client.say(forgery_dark.task_of(case, execution), "ERROR", "the proof")
-            harness.wait_until(lambda: case.rows(serial)[0][0] > before, what="a record")
-            case.put(f"DELETE FROM log_anchors WHERE serial > {before}",
-                     f"DELETE FROM execution_logs WHERE {case.where(execution)} AND seq > "
-                     f"{len(case.runs[execution])}")
-            case.put_notes(execution, notes)
-            case.apply()
-            anchor.rmdir()
-            away.rename(anchor)
-        case.serve(during, retention=False, config="")
-        report = case.verify()
-        self.assertIn("newest record of the store was missing", str(report["findings"]), report)
+        """The file cannot be written for a while; the newest record goes with the lines it names, also
+        where he leaves a row of his own behind it until the server has ended."""
+        for behind in (0, 1, 2 ** 62):
+            with self.subTest(behind=behind):
+                case = self.case()
+                case.serve(lambda client, case=case, behind=behind: forgery_dark.without_newest_record(
+                    case, client, case.held[0], behind), retention=False, config="")
+                case.put(f"DELETE FROM log_anchors WHERE record = '{forgery_dark.NO_RECORD}'")
+                case.apply()
+                report = case.verify()
+                self.assertIn("newest record of the store was missing", str(report["findings"]), report)
 
     def test_f_j5_a_run_whose_lines_are_all_gone_does_not_begin_again(self):
         """All that no record names yet; it then says more than it had said."""

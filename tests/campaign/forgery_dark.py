@@ -3,6 +3,7 @@ an earlier note of the server's own says it stood, keeps the notes of the new li
 record, and shows one only while the server looks at it. When other lines have the numbers of those
 that went, he has the run end and its logs removed. Used by forgeries.py and forgery_cases.py
 (F-J5, F-J8)."""
+import pathlib
 import signal
 import uuid
 
@@ -173,18 +174,35 @@ def remembered(case, execution):
                for text, in case.rows("SELECT record FROM log_anchors"))
 
 
-def take_back_and_restart(case, client, execution):
-    """The server signs what it remembers and is killed; the next one knows nothing of it. The run says
-    other things, ends, and its task is deleted. With a record every two seconds."""
-    newest = "SELECT max(serial) AS serial FROM log_anchors"
-    for _ in range(20):  # right behind a record, so that the next one comes too late
+def take_back_in_time(case, client, execution, behind=False):
+    """Right behind a record, so that the next one comes too late. behind: a later line of his own
+    stands there then. With a record every two seconds."""
+    newest, kept = "SELECT max(serial) AS serial FROM log_anchors", len(lines_of(case, execution))
+    for _ in range(20):
         say_openly(case, client, case.held[1], "tick")
         wait_settled(case)
         before = case.rows(newest)
         take_back(case, client, execution)
+        if behind:
+            case.insert(execution, kept + 9, "INFO", "x", None, case.now, "ab" * 32)
+            case.apply()
         if case.rows(newest) == before:
-            break
+            return
+        drop_behind(case, execution, kept)
+
+
+def drop_behind(case, execution, kept):
+    case.put(f"DELETE FROM execution_logs WHERE {case.where(execution)} AND seq > {kept}")
+    case.apply()
+
+
+def take_back_and_restart(case, client, execution, behind=False):
+    """The server signs what it remembers and is killed; the next one knows nothing of it. The run says
+    other things, ends, and its task is deleted."""
+    kept = len(lines_of(case, execution))
+    take_back_in_time(case, client, execution, behind)
     harness.wait_until(lambda: remembered(case, execution), what="a record by memory")
+    drop_behind(case, execution, kept)
     client.server.stop(signal.SIGKILL)
     client.server.start()
     for number in range(SAYS):
@@ -195,6 +213,35 @@ def take_back_and_restart(case, client, execution):
 
 
 TAKE_BACK = (take_back, take_back_and_continue, take_back_and_delete)
+
+
+NO_RECORD = "{}"
+NEWEST = "SELECT max(serial) AS serial FROM log_anchors"
+
+
+def without_newest_record(case, client, execution, behind):
+    """The newest record goes with the lines it names, before the anchor file has it. behind: a row
+    that is no record takes a serial so far behind it; 0 = there is none."""
+    anchor = pathlib.Path(case.folder, "anchor")
+    away = anchor.with_name("anchor.away")
+    wait_settled(case)
+    anchor.rename(away)
+    anchor.mkdir()
+    client.say(task_of(case, case.held[1]), "INFO", "tick")
+    harness.wait_until(lambda: "log.anchor_behind" in client.server.log(), what="a failure")
+    wait_settled(case)
+    before, notes = case.rows(NEWEST)[0][0], case.notes_of(execution)
+    client.say(task_of(case, execution), "ERROR", "the proof")
+    harness.wait_until(lambda: case.rows(NEWEST)[0][0] > before, what="a record")
+    case.put(f"DELETE FROM log_anchors WHERE serial > {before}",
+             f"DELETE FROM execution_logs WHERE {case.where(execution)} AND seq > {len(case.runs[execution])}")
+    if behind:
+        case.put("INSERT INTO log_anchors (serial, record, record_hash, signature, created_at) VALUES "
+                 f"({before + 1 + behind}, '{NO_RECORD}', '', '', {case.dialect.time(case.now)})")
+    case.put_notes(execution, notes)
+    case.apply()
+    anchor.rmdir()
+    away.rename(anchor)
 
 
 # ---- lines that the server will not sign, because he made it doubt what they follow ----

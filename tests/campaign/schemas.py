@@ -124,13 +124,15 @@ def other_text(case, rng):
 
 
 def other_index_pages(case, rng):
-    """The index by which the executions of a task are found is that of another table, which lacks some."""
-    case.put(f"CREATE TABLE {EVIL} AS SELECT * FROM execution_rows",
-             f"DELETE FROM {EVIL} WHERE id = {case.uid(rng.choice(case.ended))}",
-             f"CREATE INDEX {EVIL}_task ON {EVIL} (task)", "PRAGMA writable_schema = ON",
+    """An index by which readers find executions of a task, or audit entries, is that of another table,
+    which lacks some."""
+    table, column, gone = rng.choice((("execution_rows", "task", f"id = {case.uid(rng.choice(case.ended))}"),
+                                      ("audit_log", "id", "seq % 2 = 0")))
+    case.put(f"CREATE TABLE {EVIL} AS SELECT * FROM {table}", f"DELETE FROM {EVIL} WHERE {gone}",
+             f"CREATE INDEX {EVIL}_{column} ON {EVIL} ({column})", "PRAGMA writable_schema = ON",
              "UPDATE sqlite_master SET rootpage = (SELECT rootpage FROM sqlite_master WHERE "
-             f"name = '{EVIL}_task') WHERE name = 'execution_rows_task'")
-    return "execution_rows"
+             f"name = '{EVIL}_{column}') WHERE name = '{table}_{column}'")
+    return table
 
 
 def other_table_pages(case, rng):

@@ -157,6 +157,33 @@ class Attacks(TrailTest):
         self.again()
         self.assertIn("entry 8", self.entry_named())  # a record says that it was not signed
 
+    def test_d18_an_entry_that_an_index_leaves_out_is_named(self):
+        """Lists go by the index of another table, in whose pages it lacks."""
+        self.given()
+        with self.store() as db:
+            hidden, = db.execute("SELECT object_id FROM audit_log WHERE seq = 3").fetchone()
+            made, = db.execute("SELECT sql FROM sqlite_master WHERE name = 'audit_log'").fetchone()
+            db.execute(made.replace("audit_log", "mine", 1))
+            db.execute("INSERT INTO mine SELECT * FROM audit_log WHERE seq <> 3")
+            db.execute("CREATE UNIQUE INDEX mine_id ON mine (id)")
+            db.execute("PRAGMA writable_schema = ON")
+            db.execute("UPDATE sqlite_master SET rootpage = (SELECT rootpage FROM sqlite_master WHERE "
+                       "name = 'mine_id') WHERE name = 'audit_log_id'")
+        self.server.start()
+        self.local.connection = None
+        shown = [item["object_id"] for item in self.expect(200, "GET", "/v1/audit")["items"]]
+        self.server.stop()
+        self.assertNotIn(hidden, shown)
+        self.assertIn("audit_log", str(self.verify(1)["findings"]))
+
+    def test_d18_a_value_of_another_class_is_named_with_its_entry(self):
+        """It ends the verification; the report keeps what was found before."""
+        self.given()
+        self.attack("UPDATE audit_log SET principal = CAST(principal AS BLOB) WHERE seq = 3", chain=False)
+        found = [finding["detail"] for finding in self.verify(1)["findings"]]
+        self.assertTrue(any("entry 3 has a value of another class" in detail for detail in found), found)
+        self.assertTrue(any("not everything was checked" in detail for detail in found), found)
+
 
 class Times(TrailTest):
     """Entries that are not old, whatever the store says."""

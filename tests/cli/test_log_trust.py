@@ -243,36 +243,61 @@ class Keys(TrustTest):
 
 
 class SecondStore(TrustTest):
-    """A task in the main store takes the place of one of the same id behind it."""
+    """What is in the main store takes the place of the same id behind it."""
 
     def write_configuration(self):
         pathlib.Path(self.folder, "perdura.yaml").write_text(
             "store: perdura.db\nqueues:\n  - {name: far, store: far.db}\n")
         self.server.arguments = ("--config", os.path.join(self.folder, "perdura.yaml"))
 
-    def test_f_j5_lines_behind_a_task_of_the_same_id_in_another_store_are_named(self):
-        self.register("worker-2", queues=("far",))
-        self.enqueue("a", queue="far")
-        task = self.claim("worker-2")[0]
-        self.report_ok("worker-2", task, "log", level="ERROR", message="the proof")
-        self.complete("worker-2", task)
-        self.assertEqual(len(self.expect(200, "GET", f"/v1/tasks/{task['id']}/logs")["items"]), 1)
+    def given(self):
+        """A run with a line in the store behind, and one that said nothing in the main one. Its id."""
+        self.register("worker-2", queues=("far", "default"))
+        for queue in ("default", "far"):
+            self.enqueue("a", queue=queue)
+            task = self.claim("worker-2")[0]
+            if queue == "far":
+                self.report_ok("worker-2", task, "log", level="ERROR", message="the proof")
+            self.complete("worker-2", task)
         execution = self.execution_of(task)
+        self.paths = [f"/v1/tasks/{task['id']}/logs", f"/v1/executions/{execution}/logs"]
+        self.assertEqual(self.seen(), [1, 1])
         self.server.stop()
-        config = ("--config", os.path.join(self.folder, "perdura.yaml"))
-        self.verify(0, *config)
+        self.verify(0, "--config", os.path.join(self.folder, "perdura.yaml"))
+        return execution
+
+    def seen(self):
+        """How many lines readers of the task and of the run see."""
+        return [len(self.expect(200, "GET", path)["items"]) for path in self.paths]
+
+    def attack(self, *statements):
         with contextlib.closing(sqlite3.connect(self.server.store)) as db:
             db.execute(f"ATTACH '{self.folder}/far.db' AS far")
-            for table in ("lanes", "task_specs", "task_states"):
-                db.execute(f"INSERT INTO {table} SELECT * FROM far.{table}")
+            for statement in statements:
+                db.execute(statement)
             db.commit()
+
+    def assert_hidden(self, execution, seen, what):
         self.server.start()
         self.local.connection = None
-        self.assertEqual(self.expect(200, "GET", f"/v1/tasks/{task['id']}/logs")["items"], [])
+        self.assertEqual(self.seen(), seen)
         self.server.stop()
-        finding, = self.verify(1, *config)["findings"]
+        finding, = self.verify(1, "--config", os.path.join(self.folder, "perdura.yaml"))["findings"]
         self.assertEqual(finding["execution_id"], execution)
-        self.assertIn("readers do not find its lines", finding["detail"])
+        self.assertIn(f"readers do not find its lines: there is {what} of the same id", finding["detail"])
+
+    def test_f_j5_lines_behind_a_task_of_the_same_id_in_another_store_are_named(self):
+        execution = self.given()
+        self.attack("DELETE FROM task_states", "DELETE FROM task_specs",
+                    *(f"INSERT OR IGNORE INTO {table} SELECT * FROM far.{table}"
+                      for table in ("lanes", "task_specs", "task_states")))
+        self.assert_hidden(execution, [0, 1], "a task")
+
+    def test_f_j5_lines_behind_an_execution_of_the_same_id_in_another_store_are_named(self):
+        """Of a task of the main store, whose readers see no line."""
+        execution = self.given()
+        self.attack("UPDATE execution_rows SET (execution, id) = (SELECT execution, id FROM far.execution_rows)")
+        self.assert_hidden(execution, [1, 0], "an execution")
 
 
 if __name__ == "__main__":

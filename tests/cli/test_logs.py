@@ -116,6 +116,18 @@ class Verify(LogTest):
         subjects = [finding["subject"] for finding in self.verify(1)["findings"]]
         self.assertEqual(subjects, [f"execution {first} line 4", f"execution {second} line 4"])
 
+    def test_f_j5_findings_beyond_those_that_are_shown_are_told(self):
+        """Who floods the store with findings hides none of his own without a word."""
+        ids = self.given()
+        self.change("INSERT INTO log_heads (execution_id, seq, chain_hash, lines) WITH RECURSIVE n (i) AS "
+                    "(SELECT 1 UNION ALL SELECT i + 1 FROM n WHERE i < 10001) SELECT randomblob(16), 1, '', 0 FROM n",
+                    f"UPDATE execution_logs SET message = 'x' WHERE {self.where}")
+        findings = self.verify(1)["findings"]
+        self.assertNotIn(ids[0], [finding.get("execution_id") for finding in findings])
+        self.assertIn("there are more findings", findings[-1]["detail"])
+        self.change("DELETE FROM log_heads WHERE chain_hash = ''")
+        self.assertIn(ids[0], [finding.get("execution_id") for finding in self.verify(1)["findings"]])
+
     def test_f_j5_logs_swapped_between_tasks_are_named(self):
         first, second = self.given()
         self.change("UPDATE execution_rows SET task = (SELECT sum(task) FROM execution_rows) - task")

@@ -6,6 +6,7 @@ import re
 import signal
 import subprocess
 import tempfile
+import time
 import unittest
 
 import cli_harness
@@ -448,6 +449,21 @@ class Worker(ReloadTest):
         [stopped] = entries(self.log(), "worker.stopped")
         self.assertEqual((stopped["finished"], stopped["handed_back"]), (0, 2))
         Hurry.check_given_back(self, ids)
+
+
+class Ending(cli_harness.FolderTest):
+    def test_f_a18_a_second_signal_in_any_moment_of_the_end_leaves_a_clean_exit(self):
+        for wait_ms in range(0, 24, 2):
+            server = self.serve()
+            before = len(entries(server.log(), "node.stopping"))
+            server.process.send_signal(signal.SIGTERM)
+            wait_until(lambda: len(entries(server.log(), "node.stopping")) > before,
+                       what="the first word")
+            until = time.monotonic() + wait_ms / 1000
+            while time.monotonic() < until:
+                pass
+            server.process.send_signal(signal.SIGTERM)
+            self.assertEqual(server.process.wait(40), 0, server.log())
 
 
 class Manager(cli_harness.FolderTest):

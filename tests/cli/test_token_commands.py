@@ -65,9 +65,13 @@ class Tokens(ServerTest):
         self.assertIn("in use", self.refused(1, "token", "create", "--store", store, "--name", "x", "--role", "admin"))
         self.server.stop()
         made = self.perdura("token", "create", "--store", store, "--name", "rescue", "--role", "admin", "--quiet")
+        self.url, known = None, self.url
+        told = self.perdura("token", "create", "--store", store, "--name", "w", "--role", "worker").stderr
+        self.url = known
+        self.assertIn("perdura worker --server URL", told, "another address would be a guess")
         doctor = json.loads(self.perdura("doctor", "--store", store, "--json").stdout)
         tokens = [check["detail"] for check in doctor["checks"] if check["name"] == "tokens"]
-        self.assertEqual(tokens, ["2 valid, 0 expired, 0 revoked"])
+        self.assertEqual(tokens, ["3 valid, 0 expired, 0 revoked"])
         self.perdura("token", "create", "--store", store, "--name", "soon", "--role", "viewer", "--expires", "1d")
         doctor = json.loads(self.perdura("doctor", "--store", store, "--json").stdout)
         self.assertTrue(any("expire within 7 days: soon" in check["detail"] for check in doctor["checks"]), doctor)

@@ -40,7 +40,18 @@ class Kills(CrashTest):
         while left:
             left = self.expect(200, "POST", "/v1/keys:rotate", {})["left"]
 
+    def test_killed_while_the_secret_of_calls_is_made_the_next_start_makes_it(self):
+        for point in ("seal.key:1", "seal.committed:1"):
+            with self.subTest(point=point), self.assertRaises(AssertionError):
+                self.begin("k1", fault=f"{point}:kill")
+        self.begin("k1")
+        made = self.expect(200, "GET", "/v1/identity/jwks.json")
+        self.assertEqual(len(made["keys"]), 1)
+        self.begin("k1")
+        self.assertEqual(self.expect(200, "GET", "/v1/identity/jwks.json"), made)
+
     def test_killed_while_a_key_is_made_nothing_acknowledged_is_unreadable(self):
+        self.begin("k1")  # makes the key of the store itself
         for point in ("seal.key:1", "seal.key:3", "before.enqueue:2", "seal.committed:12",
                       "after.enqueue:2"):
             with self.subTest(point=point):
@@ -72,7 +83,7 @@ class Kills(CrashTest):
                 self.begin("k1", "k2")
                 self.assertEqual(self.payloads(ids), whole)
                 sums = self.expect(200, "GET", "/v1/keys")["data_keys"]
-                self.assertEqual(sum(s["count"] for s in sums), len(USERS))
+                self.assertEqual(sum(s["count"] for s in sums), len(USERS) + 1, "and that of the store")
         self.rotate()
         self.begin("k2")
         self.assertEqual(self.payloads(ids), whole)

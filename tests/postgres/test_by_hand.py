@@ -167,7 +167,8 @@ class ByHand(ClusterTest):
         task = self.node.enqueue("t")["id"]
         [[schema]] = self.sql("SELECT current_schema()")
         self.sql(f"DROP ROLE IF EXISTS support; CREATE ROLE support; GRANT USAGE ON SCHEMA {schema} TO support; "
-                 "GRANT SELECT ON tasks, task_states, task_specs, task_data, lanes, workers TO support; "
+                 "GRANT SELECT ON tasks, task_states, task_specs, task_data, intake_rows, lanes, workers TO "
+                 "support; "
                  "GRANT UPDATE (status, error) ON tasks TO support")
         self.addCleanup(self.sql, "DROP OWNED BY support; DROP ROLE support")
         self.sql(f"SET ROLE support; UPDATE tasks SET status = 'cancelled' WHERE id = '{task}'")

@@ -12,7 +12,7 @@ import lockstep
 import operations
 from server import Postgres, programs
 
-STEPS = int(os.environ.get("PERDURA_STEPS", "15000"))
+STEPS = int(os.environ.get("PERDURA_STEPS", "20000"))
 SEED = int(os.environ.get("PERDURA_SEED", "1"))
 CALLS_PER_STORE = 2500  # small stores keep lists short
 WORK = ("--lease", "1h", "--workers", "0")

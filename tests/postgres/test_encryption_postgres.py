@@ -6,6 +6,8 @@ import unittest
 
 sys.path.insert(0, str(pathlib.Path(__file__).resolve().parents[1] / "api"))
 import on_postgres  # noqa: E402
+import test_calls_access  # noqa: E402
+import test_content  # noqa: E402
 import test_encryption  # noqa: E402
 from on_postgres import OnPostgres  # noqa: E402
 
@@ -43,6 +45,18 @@ class DataKeys(OnPostgres, test_encryption.DataKeys):
 
 
 class Trail(OnPostgres, test_encryption.Trail):
+    pass
+
+
+class Secret(OnPostgres, test_calls_access.Secret):
+    pass
+
+
+class Content(OnPostgres, test_content.Content):
+    pass
+
+
+class OpenSecret(OnPostgres, test_calls_access.OpenSecret):
     pass
 
 

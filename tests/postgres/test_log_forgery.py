@@ -87,6 +87,80 @@ class LogForgeryPostgres(ForgeryCases, unittest.TestCase):
         report = case.verify("--audit")
         self.assertTrue(report["ok"], report)
 
+    def with_two_nodes(self, strike):
+        """strike(case, one, two): clients of two nodes; once the first one leads, once the second. A
+        record every two seconds."""
+        for leads in (True, False):
+            with self.subTest(leads=leads):
+                case = self.case()
+                beside = pathlib.Path(case.folder, "beside")
+                beside.mkdir()
+                for name in ("key", "anchor"):
+                    shutil.copy(pathlib.Path(case.folder, name), beside)
+
+                def during(client, case=case, beside=beside, leads=leads):
+                    server = self.stand.server(str(beside), case.store, "", "2s")
+                    other = forger.Client(server)
+                    try:
+                        strike(case, *((client, other) if leads else (other, client)))
+                    finally:
+                        other.doCleanups()
+                        server.stop()
+                case.serve(during, retention=False, config="", every="2s")
+
+    def test_f_j5_lines_that_another_node_put_others_in_the_place_of_are_named(self):
+        """Also when the others are gone, too."""
+        def strike(case, one, two):
+            execution = case.held[0]
+            forgery_dark.take_back_in_time(case, one, execution)
+            for number in range(3):
+                forgery_dark.say_openly(case, two, execution, f"all is well {number}")
+            forgery_dark.wait_settled(case)
+            harness.wait_until(lambda: "log.forged" in one.server.log(), what="a look back")
+            self.assert_named(case, execution, "while they are there")
+            forgery_dark.end(case, two, execution)
+            two.request("DELETE", f"/v1/tasks/{forgery_dark.task_of(case, execution)['id']}")
+            self.assertEqual(forgery_dark.lines_of(case, execution), [])
+            self.assert_named(case, execution, "when they are gone")
+        self.with_two_nodes(strike)
+
+    def test_f_j5_a_node_continues_and_removes_no_lines_in_the_place_of_its_own(self):
+        """Before it has looked back."""
+        def continues(case, one, execution):
+            forgery_dark.say_openly(case, one, execution, "as it was before")
+            forgery_dark.wait_settled(case)
+            forgery_dark.end(case, one, execution)
+        for how in (continues, forgery_dark.end):
+            def strike(case, one, two, how=how):
+                execution = case.held[0]
+                forgery_dark.take_back_in_time(case, one, execution)
+                for number in range(3):
+                    forgery_dark.say_openly(case, two, execution, f"all is well {number}")
+                how(case, one, execution)
+                one.request("DELETE", f"/v1/tasks/{forgery_dark.task_of(case, execution)['id']}")
+                self.assertEqual(forgery_dark.lines_of(case, execution), [])
+                self.assertIn("refused", str(self.assert_named(case, execution, how.__name__)["findings"]))
+            self.with_two_nodes(strike)
+
+    def test_d18_audit_entries_that_another_node_put_others_in_the_place_of_are_named(self):
+        def strike(case, one, two):
+            newest = "SELECT max(seq) AS seq FROM audit_log"
+            for _ in range(20):  # right behind a record, so that the next one comes too late
+                forgery_dark.say_openly(case, one, case.held[1], "tick")
+                forgery_dark.wait_settled(case)
+                records = case.rows(forgery_dark.NEWEST)
+                one.expect(200, "PATCH", "/v1/queues/default", {"concurrency": 7})
+                case.put(f"DELETE FROM audit_log WHERE seq = {case.rows(newest)[0][0]}")
+                case.apply()
+                if records == case.rows(forgery_dark.NEWEST):
+                    break
+            for number in (8, 9):
+                two.expect(200, "PATCH", "/v1/queues/default", {"concurrency": number})
+            harness.wait_until(lambda: "log.forged" in one.server.log(), what="a look back")
+            kinds = [finding["kind"] for finding in case.verify("--audit")["findings"]]
+            self.assertIn("audit", kinds)
+        self.with_two_nodes(strike)
+
     def test_f_j5_a_node_that_does_not_lead_signs_what_it_wrote(self):
         """The leader makes no records while an attacker names another node in its place."""
         case = self.case()

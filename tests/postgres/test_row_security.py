@@ -11,7 +11,7 @@ ROLE = "authenticated_users"
 VIEWS = ("tasks", "executions", "task_events")
 TABLES = ("jobs", "schedules", "recurring_jobs", "job_categories", "job_dependencies", "execution_logs",
           "task_checkpoints", "task_dependencies")
-BEHIND = ("lanes", "task_specs", "task_states", "task_data", "task_event_rows", "execution_rows", "task_results",
+BEHIND = ("lanes", "intake_rows", "task_specs", "task_states", "task_data", "task_event_rows", "execution_rows", "task_results",
           "held_rows", "settled_rows", "workers")
 SECRETS = ("secret-bob", "secret-other")
 
@@ -114,6 +114,13 @@ def readable(world):
 
 
 class Reading(unittest.TestCase):
+    def test_d12_what_was_enqueued_with_sql_just_now_is_seen_by_its_user_only(self):
+        for user, rows in (("alice", "0"), ("bob", "1")):
+            seen = psql(WORLD.cluster.postgres.url, "BEGIN; SELECT enqueue('new', '{}', '{\"user_id\": \"bob\"}'); "
+                        f"SET LOCAL ROLE app; {settings(user)}SELECT count(*) FROM tasks WHERE type = 'new'; "
+                        f"SELECT count(*) FROM intake_rows; ROLLBACK", fails=None, schema=WORLD.cluster.schema)
+            self.assertEqual(seen.split("\n")[1], rows, seen)
+
     def test_d12_a_user_sees_what_is_his_and_what_is_nobodys_in_his_namespace(self):
         expected = WORLD.ids["alice"] | WORLD.ids["nobody"]
         self.assertEqual(set(WORLD.rows("SELECT id FROM tasks")), expected)

@@ -1,9 +1,11 @@
 """Services across the nodes of one database: URLs and JWTs of one node count at all, and what a worker
 at one node finds out holds up those at the others (D10, D13, E2)."""
+import pathlib
+import subprocess
 import unittest
 
 from cluster import CALM, ClusterTest, begin_module
-from harness import wait_until
+from harness import binary, wait_until
 
 
 def setUpModule():
@@ -30,6 +32,18 @@ class Services(ClusterTest):
         a.expect_error(409, "conflict", "POST", path, {"result": {"at": "a"}})
         ended = a.task(task["id"])
         self.assertEqual((ended["status"], ended["result"]), ("completed", {"at": "b"}))
+
+    def test_f_j10_nodes_that_start_at_once_make_one_secret_of_an_encrypted_store(self):
+        folder = self.temporary_folder()
+        key, config = f"{folder}/k1", pathlib.Path(folder, "perdura.yaml")
+        subprocess.run([binary(), "key", "add", "k1", "--file", key], check=True, capture_output=True)
+        config.write_text(f"encryption:\n  keys:\n    - {{id: k1, file: {key}}}\n  current: k1\n")
+        cluster = self.cluster(4, "--config", str(config), *CALM)
+        shown = [node.expect(200, "GET", "/v1/identity/jwks.json") for node in cluster.nodes]
+        self.assertEqual(shown, shown[:1] * 4)
+        cluster.stop_all()
+        cluster.start_all()
+        self.assertEqual(cluster.node(3).expect(200, "GET", "/v1/identity/jwks.json"), shown[0])
 
     def test_d13_an_awaited_task_outlives_worker_and_node(self):
         a, b = self.cluster(2, "--lease", "2s", "--leader-lease", "2s").nodes

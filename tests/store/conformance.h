@@ -20,7 +20,7 @@
 /* How one kind of store is made for a test. */
 struct conformance_kind {
     const char *name;
-    void (*make)(char *where, size_t cap); /* a place nothing is in yet, as store_open takes it */
+    void (*make)(char *where, size_t cap); /* a place without a task, as store_open takes it */
     void (*drop)(const char *where);       /* removes it and all that was made beside it */
     void (*harm)(const char *where);       /* damages a closed store that has tasks */
     bool backup_is_store;                  /* a backup is itself a place that store_open takes */

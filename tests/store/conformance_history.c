@@ -411,13 +411,15 @@ static void logs_are_numbered_per_execution(void **state)
     }
 }
 
+enum { FLOOD_LINES = 500 };
+
 /* A flood of lines ends with one that says so. */
 static void a_flood_of_logs_is_bounded(void **state)
 {
     struct conformance *c = *state;
     struct task *task;
     struct execution execution;
-    struct log_entry entry, *read;
+    struct log_entry entry, lines[FLOOD_LINES], *read;
     struct log_filter filter = {.limit = 10, .after_seq = BOUND_LOG_LINES_PER_EXECUTION - 2};
     uint32_t count;
 
@@ -426,11 +428,15 @@ static void a_flood_of_logs_is_bounded(void **state)
     execution = given_execution(c, task, T0_US);
     OK(c, c->verbs->executions_insert(c->store, &execution, 1, &c->err));
     entry = given_log(c, &execution, 1);
-    for (int i = 0; i < BOUND_LOG_LINES_PER_EXECUTION + 5; i += 5) {
-        struct log_entry five[5] = {entry, entry, entry, entry, entry};
-
-        OK(c, c->verbs->logs_insert(c->store, five, 5, &c->err));
-        assert_int_equal(five[4].seq, i < BOUND_LOG_LINES_PER_EXECUTION ? i + 5 : 0);
+    for (uint32_t i = 0; i < FLOOD_LINES; i++)
+        lines[i] = entry;
+    for (int i = 0; i < BOUND_LOG_LINES_PER_EXECUTION; i += FLOOD_LINES) {
+        OK(c, c->verbs->logs_insert(c->store, lines, FLOOD_LINES, &c->err));
+        assert_int_equal(lines[FLOOD_LINES - 1].seq, i + FLOOD_LINES);
+    }
+    for (int i = 0; i < 2; i++) {
+        OK(c, c->verbs->logs_insert(c->store, lines, 5, &c->err));
+        assert_int_equal(lines[4].seq, 0);
     }
     store_commit(c);
     filter.after_execution = execution.id;

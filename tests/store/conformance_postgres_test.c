@@ -1,4 +1,4 @@
-/* The conformance suite on the PostgreSQL store: a schema per test. */
+/* The conformance suite on the PostgreSQL store: a database or schema per test. */
 #include "conformance.h"
 
 #include "pg_schema.h"

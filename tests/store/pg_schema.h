@@ -1,4 +1,4 @@
-/* A schema of its own in the PostgreSQL database of the tests: PERDURA_TEST_POSTGRES is its URL, or
+/* A store of its own in the PostgreSQL of the tests: PERDURA_TEST_POSTGRES is its URL, or
  * PERDURA_TEST_POSTGRES_FILE the file it stands in (`make test` starts one). */
 #ifndef TESTS_PG_SCHEMA_H
 #define TESTS_PG_SCHEMA_H
@@ -84,22 +84,40 @@ static inline void pg_schema_dump(const char *url, const char *table, struct buf
     PQfinish(pg);
 }
 
+/* A copy of the database that server.py has made with the tables of a store, or an empty schema,
+ * where there is none. */
 static inline void pg_schema_make(char *where, size_t cap)
 {
     static unsigned count;
-    char url[200], text[80];
+    char url[200], text[128];
     const char *server = pg_schema_server(url, sizeof url);
+    const char *name = strrchr(server, '/');
 
-    snprintf(text, sizeof text, "CREATE SCHEMA t_%d_%u", (int)getpid(), ++count);
+    count++;
+    if (pg_schema_ask(server, "SELECT count(*) FROM pg_database WHERE datname = "
+                              "'perdura_template'")) {
+        snprintf(text, sizeof text, "CREATE DATABASE t_%d_%u TEMPLATE perdura_template",
+                 (int)getpid(), count);
+        snprintf(where, cap, "%.*s/t_%d_%u?options=-csearch_path%%3Dperdura",
+                 (int)(name - server), server, (int)getpid(), count);
+    } else {
+        snprintf(text, sizeof text, "CREATE SCHEMA t_%d_%u", (int)getpid(), count);
+        snprintf(where, cap, "%s?options=-csearch_path%%3Dt_%d_%u", server, (int)getpid(), count);
+    }
     pg_schema_run(server, text);
-    snprintf(where, cap, "%s?options=-csearch_path%%3Dt_%d_%u", server, (int)getpid(), count);
 }
 
 static inline void pg_schema_drop(const char *where)
 {
     char url[200], text[128];
+    const char *schema = strstr(where, "%3D") + 3;
+    const char *database = strrchr(where, '/') + 1;
 
-    snprintf(text, sizeof text, "DROP SCHEMA %s CASCADE", strstr(where, "%3D") + 3);
+    if (strcmp(schema, "perdura") == 0)
+        snprintf(text, sizeof text, "DROP DATABASE %.*s WITH (FORCE)",
+                 (int)strcspn(database, "?"), database);
+    else
+        snprintf(text, sizeof text, "DROP SCHEMA %s CASCADE", schema);
     pg_schema_run(pg_schema_server(url, sizeof url), text);
 }
 

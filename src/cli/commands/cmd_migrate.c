@@ -1,4 +1,4 @@
-/* perdura migrate status|up|down|sql: the schema of a store. One thread. */
+/* perdura migrate status|up|down|sql|grant: the schema of a store. One thread. */
 #include "base/clock.h"
 #include "base/json.h"
 #include "node/node.h"
@@ -106,6 +106,8 @@ static int migrate(struct call *call, const struct migrate_request *request)
     TRY(node_migrate(&config.settings, request, &call->arena, &report, &call->err));
     if (request->action == MIGRATE_SQL)
         print_sql(call, &report);
+    else if (request->action == MIGRATE_GRANT)
+        return 0;
     else if (call_given(call, "json"))
         print_json(call, &report);
     else
@@ -141,6 +143,12 @@ static int run_sql(struct call *call)
     return migrate(call, &(struct migrate_request){.action = MIGRATE_SQL, .target = -1});
 }
 
+static int run_grant(struct call *call)
+{
+    return migrate(call, &(struct migrate_request){.action = MIGRATE_GRANT, .target = -1,
+                                                   .role = call->args[0]});
+}
+
 static const struct flag up_flags[] = {
     {.name = "to", .type = FLAG_INT, .value = "NUMBER", .min = 0, .max = 9999,
      .help = "last migration to apply (default: all)"},
@@ -172,8 +180,17 @@ static const struct command migrate_sql = {
     .summary = "Print the migrations as plain SQL, to be applied by hand to an empty store",
     .example = "perdura migrate sql | sqlite3 perdura.db", .groups = FLAGS_STORE, .run = run_sql};
 
+static const struct command migrate_grant = {
+    .name = "grant", .arguments = "ROLE",
+    .summary = "Let a role of PostgreSQL enqueue and report tasks with SQL",
+    .details = "The role may call enqueue(), enqueue_many(), complete(), fail() and "
+               "checkpoint() in the schema of the store, and nothing else. access.sql_roles says "
+               "in which namespace.",
+    .example = "perdura migrate grant shop --store postgres://perdura@db.example.com/perdura",
+    .groups = FLAGS_STORE, .args_min = 1, .args_max = 1, .run = run_grant};
+
 static const struct command *const subcommands[] = {&migrate_status, &migrate_up, &migrate_down,
-                                                    &migrate_sql, NULL};
+                                                    &migrate_sql, &migrate_grant, NULL};
 
 const struct command command_migrate = {
     .name = "migrate", .summary = "Show and change the schema of a store",

@@ -85,7 +85,9 @@ static void print_use(struct call *call, struct str token)
     buf_text(&line, "PERDURA_TOKEN=\xe2\x80\xa6 perdura ");
     buf_text(&line, has_scope(token, "work") ? "worker" : "whoami");
     buf_text(&line, " --server ");
-    buf_str(&line, server.data ? server : STR("http://127.0.0.1:7070"));
+    if (call_given(call, "store") && !call_given(call, "server") && !getenv("PERDURA_SERVER"))
+        server = STR("URL"); /* where the store will be served is not known */
+    buf_str(&line, server);
     if (has_scope(token, "work"))
         write_queues(&line, token);
     terminal_line_clean(&call->notes, COLOUR_DIM, STR("keep it: it is not shown again; use it "

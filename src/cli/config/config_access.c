@@ -55,6 +55,25 @@ static const struct config_field group_fields[] = {
 const struct config_record config_group_record = {"access.proxy.groups", sizeof(struct group_rule),
                                                   group_fields, NULL};
 
+static int check_sql_role(const void *record, struct err *err)
+{
+    const struct sql_role_rule *rule = record;
+
+    if (namespace_check_name(rule->namespace_name, NULL) < 0)
+        return err_set(err, ERR_INVALID, "namespace '" STR_FMT "' is not the name of one",
+                       STR_ARG(str_cut(rule->namespace_name, 200)));
+    return 0;
+}
+
+static const struct config_field sql_role_fields[] = {
+    {.key = "access.sql_roles", .kind = CONFIG_TEXT, AT(sql_role_rule, role), .max = 63,
+     .help = "role of the database"},
+    {.key = "access.sql_roles", .kind = CONFIG_TEXT, AT(sql_role_rule, namespace_name),
+     .max = BOUND_NAME_BYTES, .required = true, .help = "namespace it enqueues into"},
+    {0}};
+const struct config_record config_sql_role_record = {
+    "access.sql_roles", sizeof(struct sql_role_rule), sql_role_fields, check_sql_role};
+
 /* ---- access.jwt ---- */
 
 static int check_claim(const char *name, const char *key, struct str claim, struct err *err)

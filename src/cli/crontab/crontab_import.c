@@ -79,8 +79,7 @@ static int name_line(struct import *import, struct import_line *planned)
     uint32_t same = 1;
     struct str base;
 
-    if (hash_line(import, planned->line, hex) < 0)
-        return -(int)import->call->err.code;
+    TRY(hash_line(import, planned->line, hex));
     write_program(planned->line->command, &program);
     base = arena_format(&import->call->arena, STR_FMT STR_FMT "%s", STR_ARG(import->prefix),
                         STR_ARG(buf_view(&program)), hex);

@@ -50,8 +50,7 @@ int client_set_up(struct call *call, struct http_client *http)
             call->err.code = ERR_USAGE;
             return -(int)ERR_USAGE;
         }
-        if (http_client_add_header(http, STR("Perdura-Namespace"), namespace_name, &call->err) < 0)
-            return -(int)call->err.code;
+        TRY(http_client_add_header(http, STR("Perdura-Namespace"), namespace_name, &call->err));
     }
     return http_client_set_tls(http, &tls, &call->err);
 }
@@ -68,8 +67,7 @@ int client_open(struct client *client, struct call *call)
     if (!str_starts(server, STR("http://")) && !str_starts(server, STR("https://")))
         return err_set(&call->err, ERR_USAGE, "the server is '" STR_FMT "'; write it like "
                        "http://127.0.0.1:7070", STR_ARG(server));
-    if (client_find_token(call, &client->token) < 0)
-        return -(int)call->err.code;
+    TRY(client_find_token(call, &client->token));
     client->http = http_client_new(client->server, client->token.text, &call->err);
     return client->http ? client_set_up(call, client->http) : -(int)call->err.code;
 }

@@ -215,20 +215,3 @@ void terminal_json(const struct terminal *terminal, struct str json)
     }
     terminal_line(terminal, COLOUR_NONE, json);
 }
-
-void terminal_duration(int64_t duration_ms, char *out)
-{
-    long long ms = duration_ms < 0 ? 0 : duration_ms;
-    const size_t bytes = TERMINAL_DURATION_BYTES;
-
-    if (ms < 1000)
-        snprintf(out, bytes, "%lldms", ms);
-    else if (ms < 60000)
-        snprintf(out, bytes, "%lld.%llds", ms / 1000, ms % 1000 / 100);
-    else if (ms < 3600000)
-        snprintf(out, bytes, "%lldm %02llds", ms / 60000, ms / 1000 % 60);
-    else if (ms < 86400000)
-        snprintf(out, bytes, "%lldh %02lldm", ms / 3600000, ms / 60000 % 60);
-    else
-        snprintf(out, bytes, "%lldd %lldh", ms / 86400000, ms / 3600000 % 24);
-}

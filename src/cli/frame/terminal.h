@@ -53,10 +53,6 @@ void terminal_line_clean(const struct terminal *terminal, enum colour colour, st
 /* A JSON value and a line end: as it is into a pipe, cleaned on a terminal. */
 void terminal_json(const struct terminal *terminal, struct str json);
 
-/* Human durations: 850ms, 12.3s, 4m 05s, 3h 12m, 12d 3h. */
-#define TERMINAL_DURATION_BYTES 32
-void terminal_duration(int64_t duration_ms, char *out);
-
 /* Tables: columns first, then cells row by row, then print. Cells are cleaned when added. */
 #define TABLE_COLUMNS_MAX 16
 #define TABLE_CELLS_MAX 400000

@@ -2,6 +2,8 @@
  * stdout carries nothing but the result. One thread. */
 #include "cli/frame/terminal.h"
 
+#include "base/clock.h"
+
 #define LINE_BYTES_MAX 8192
 #define BAR_WIDTH_MAX 40
 #define BAR_WIDTH_MIN 10
@@ -45,10 +47,10 @@ void progress_line(struct buf *out, uint32_t columns, bool unicode, uint32_t tur
 {
     BUF_AUTO struct buf head = BUF_INIT(LINE_BYTES_MAX);
     BUF_AUTO struct buf clean = BUF_INIT(LINE_BYTES_MAX);
-    char elapsed[TERMINAL_DURATION_BYTES];
+    char elapsed[CLOCK_SPAN_BYTES];
     size_t bar = columns / 3 < BAR_WIDTH_MAX ? columns / 3 : BAR_WIDTH_MAX;
 
-    terminal_duration(elapsed_ms, elapsed);
+    clock_format_ms(elapsed_ms, elapsed);
     draw_spinner(&head, unicode, turn);
     if (percent >= 0 && columns >= BAR_WIDTH_MIN + LABEL_WIDTH_MIN + 16) {
         buf_byte(&head, ' ');

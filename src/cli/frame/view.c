@@ -72,14 +72,14 @@ static struct str as_execution(struct call *call, struct str execution, struct s
 static struct str as_age(struct call *call, struct str value)
 {
     struct str text = as_text(call, value);
-    char shown[TERMINAL_DURATION_BYTES];
+    char shown[CLOCK_SPAN_BYTES];
     int64_t time_us;
     int64_t age_us;
 
     if (!clock_parse(text, &time_us))
         return text;
     age_us = clock_wall_us() - time_us;
-    terminal_duration((age_us < 0 ? -age_us : age_us) / CLOCK_MS_US, shown);
+    clock_format_ms((age_us < 0 ? -age_us : age_us) / CLOCK_MS_US, shown);
     return arena_format(&call->arena, "%s%s", age_us < 0 ? "in " : "", shown);
 }
 
@@ -97,12 +97,12 @@ static struct str as_time(struct call *call, struct str value)
 static struct str as_duration(struct call *call, struct str value, int64_t unit_ms,
                               const char *before)
 {
-    char shown[TERMINAL_DURATION_BYTES];
+    char shown[CLOCK_SPAN_BYTES];
     int64_t count;
 
     if (!json_int64(value, &count) || count > INT64_MAX / unit_ms)
         return as_text(call, value);
-    terminal_duration(count * unit_ms, shown);
+    clock_format_ms(count * unit_ms, shown);
     return arena_format(&call->arena, "%s%s", before, shown);
 }
 

@@ -116,14 +116,14 @@ static void note_fold(struct day *day, struct str item, int64_t count, struct bu
 {
     struct str estimate = json_get(item, STR("count_is_estimate"));
     struct str every = json_get(item, STR("every_seconds"));
-    char shown[TERMINAL_DURATION_BYTES];
+    char shown[CLOCK_SPAN_BYTES];
     int64_t seconds;
 
     if (estimate.data && json_kind(estimate) == JSON_TRUE)
         buf_text(note, "about ");
     buf_format(note, "%lld times", (long long)count);
     if (every.data && json_int64(every, &seconds) && seconds > 0) {
-        terminal_duration(seconds * 1000, shown);
+        clock_format_ms(seconds * 1000, shown);
         buf_format(note, ", every %s", shown);
     }
     buf_text(note, ", until ");

@@ -37,12 +37,12 @@ static void write_duration(struct str stats, const char *member, const char *bef
                            struct buf *line)
 {
     struct str value = json_get(stats, str_of(member));
-    char shown[TERMINAL_DURATION_BYTES];
+    char shown[CLOCK_SPAN_BYTES];
     int64_t ms;
 
     if (!value.data || !json_int64(value, &ms))
         return;
-    terminal_duration(ms, shown);
+    clock_format_ms(ms, shown);
     buf_format(line, "%s%s", before, shown);
 }
 

@@ -212,7 +212,7 @@ static void tell_silence(struct top *top)
     int64_t since_us = atomic_load(&top->fetch.silent_since_us);
     int64_t for_ms = since_us ? (clock_boot_us() - since_us) / CLOCK_MS_US : 0;
     time_t since_s = (time_t)((clock_wall_us() - for_ms * CLOCK_MS_US) / CLOCK_SECOND_US);
-    char clock[16] = "", duration[TERMINAL_DURATION_BYTES];
+    char clock[16] = "", duration[CLOCK_SPAN_BYTES];
     struct tm local;
 
     top->view.silence = STR_NONE;
@@ -220,7 +220,7 @@ static void tell_silence(struct top *top)
         return;
     if (localtime_r(&since_s, &local))
         strftime(clock, sizeof clock, "%H:%M:%S", &local);
-    terminal_duration(for_ms, duration);
+    clock_format_ms(for_ms, duration);
     snprintf(top->silence, sizeof top->silence, "no answer since %s (%s)", clock, duration);
     top->view.silence = str_of(top->silence);
 }

@@ -83,11 +83,11 @@ struct str top_rate_text(int64_t milli, struct arena *arena)
 
 static struct str ms_text(int64_t ms, struct arena *arena)
 {
-    char shown[TERMINAL_DURATION_BYTES];
+    char shown[CLOCK_SPAN_BYTES];
 
     if (ms < 0)
         return STR("-");
-    terminal_duration(ms, shown);
+    clock_format_ms(ms, shown);
     return arena_str(arena, str_of(shown));
 }
 

@@ -3,6 +3,8 @@
  * others are names with figures; on a high one all of them stand below each other. Pure. */
 #include "cli/top/top_view.h"
 
+#include "base/clock.h"
+
 #include <stdio.h>
 
 #define HEAD_LINES 3
@@ -118,7 +120,7 @@ static void end_line(struct paint *paint)
 
 static void draw_head(struct paint *paint, const struct top_snapshot *snapshot)
 {
-    char line[256], uptime[TERMINAL_DURATION_BYTES];
+    char line[256], uptime[CLOCK_SPAN_BYTES];
     const struct top_view *view = paint->view;
 
     put_text(paint, COLOUR_BOLD, "perdura ");
@@ -127,7 +129,7 @@ static void draw_head(struct paint *paint, const struct top_snapshot *snapshot)
     put_foreign(paint, COLOUR_NONE, view->server);
     put_text(paint, COLOUR_NONE, "  ");
     put_foreign(paint, COLOUR_NONE, snapshot->store);
-    terminal_duration(snapshot->uptime_ms, uptime);
+    clock_format_ms(snapshot->uptime_ms, uptime);
     snprintf(line, sizeof line, "  up %s  leader ", uptime);
     put_text(paint, COLOUR_NONE, line);
     put_foreign(paint, COLOUR_NONE, snapshot->leader.data ? snapshot->leader : STR("-"));

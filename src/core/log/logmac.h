@@ -33,6 +33,7 @@ struct log_last {
     int64_t seq; /* 0 = there is no line */
     struct str chain_hash;
     int64_t logged_at_us;
+    bool lost; /* lines that this process wrote are not among those before it */
     bool noted;
     struct log_note note;
 };

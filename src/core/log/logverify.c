@@ -290,11 +290,15 @@ static void check_count(struct logverify *verify)
 }
 
 /* A node may sign what it remembers after another one has removed the lines. Then the record of
- * that is the older one, and is trimmed first. */
-static bool may_be_trimmed(const struct logverify *verify, const struct told *head)
+ * that is the older one, and is trimmed first. Other heads go before the record of the removal. */
+static const struct told *next_missed(struct logverify *verify)
 {
-    return head->written && verify->run.at.seq == 0 && verify->start.trimmed &&
-           verify->file.count == 0;
+    bool trimmed = verify->run.at.seq == 0 && verify->start.trimmed && verify->file.count == 0;
+    const struct told *head = next_head(verify);
+
+    for (; trimmed && head && head->written; head = next_head(verify))
+        verify->run.head_at++;
+    return head;
 }
 
 /* Its last line was seen. */
@@ -304,8 +308,8 @@ static void end_execution(struct logverify *verify)
 
     if (!verify->run.any)
         return;
-    head = next_head(verify);
-    if (!verify->run.bad && head && !may_be_trimmed(verify, head))
+    head = next_missed(verify);
+    if (!verify->run.bad && head)
         tell_cut_off(verify, head);
     if (!verify->run.bad && verify->run.stale_seq)
         logverify_bad_line(verify, verify->run.stale_seq,

@@ -4,10 +4,11 @@
 
 #include "base/base64.h"
 
+#include <endian.h>
 #include <sodium.h>
 
-#define NONCE_BYTES crypto_aead_xchacha20poly1305_ietf_NPUBBYTES
-#define TAG_BYTES crypto_aead_xchacha20poly1305_ietf_ABYTES
+#define NONCE_BYTES SEAL_NONCE_BYTES
+#define TAG_BYTES SEAL_TAG_BYTES
 #define NONCE_CHARS BASE64_CHARS(NONCE_BYTES)
 #define MARK_LEN (sizeof ENVELOPE_MARK - 1)
 #define HEAD_LEN (MARK_LEN + UUID_TEXT_BYTES - 1)
@@ -26,14 +27,19 @@ void seal_init(void)
 /* A part that does not fit ends the program: bounds are checked where texts come in. */
 static void put(struct writer *writer, struct str text)
 {
-    uint64_t len = text.data ? text.len : UINT64_MAX; /* absent differs from empty */
+    uint64_t len = htobe64(text.data ? text.len : UINT64_MAX); /* absent differs from empty */
 
     ASSERT(writer->len + 8 + text.len <= sizeof writer->bytes);
-    for (int i = 0; i < 8; i++)
-        writer->bytes[writer->len++] = (uint8_t)(len >> (56 - 8 * i));
+    memcpy(writer->bytes + writer->len, &len, 8);
+    writer->len += 8;
     if (text.len)
         memcpy(writer->bytes + writer->len, text.data, text.len);
     writer->len += text.len;
+}
+
+static struct str written(const struct writer *writer)
+{
+    return str_span((const char *)writer->bytes, writer->len);
 }
 
 static void write_place(struct writer *writer, struct str head, const struct seal_place *place)
@@ -76,18 +82,18 @@ bool envelope_parse(struct str text, struct envelope *envelope)
     return uuid_parse(id, &envelope->key_id);
 }
 
-int envelope_seal(const uint8_t key[SEAL_KEY_BYTES], const struct uuid *key_id,
-                  const uint8_t nonce[SEAL_NONCE_BYTES], const struct seal_place *place,
-                  struct str clear, bool quoted, struct arena *arena, struct str *out)
+int envelope_seal(struct seal_cipher *cipher, const uint8_t key[SEAL_KEY_BYTES],
+                  const struct uuid *key_id, const uint8_t nonce[SEAL_NONCE_BYTES],
+                  const struct seal_place *place, struct str clear, bool quoted,
+                  struct arena *arena, struct str *out)
 {
     size_t sealed_len = clear.len + TAG_BYTES, chars = BASE64_CHARS(sealed_len);
     size_t len = HEAD_LEN + 1 + NONCE_CHARS + 1 + chars + (quoted ? 2 : 0);
-    char *text = arena_alloc(arena, len + 1);
-    uint8_t *sealed = arena_alloc(arena, sealed_len);
+    char *text = arena_space(arena, len + 1);
+    uint8_t *sealed = arena_space(arena, sealed_len);
     struct writer writer;
     char *at = text;
 
-    _Static_assert(SEAL_NONCE_BYTES == NONCE_BYTES, "as the header says");
     if (!text || !sealed)
         return -ERR_MEMORY;
     if (quoted)
@@ -95,8 +101,7 @@ int envelope_seal(const uint8_t key[SEAL_KEY_BYTES], const struct uuid *key_id,
     memcpy(at, ENVELOPE_MARK, MARK_LEN);
     uuid_format(key_id, at + MARK_LEN);
     write_place(&writer, str_span(at, HEAD_LEN), place);
-    crypto_aead_xchacha20poly1305_ietf_encrypt(sealed, NULL, (const uint8_t *)clear.data, clear.len,
-                                               writer.bytes, writer.len, NULL, nonce, key);
+    seal_cipher_seal(cipher, key, nonce, written(&writer), clear, sealed);
     at += HEAD_LEN;
     *at++ = '|';
     base64_write(nonce, NONCE_BYTES, at);
@@ -106,17 +111,19 @@ int envelope_seal(const uint8_t key[SEAL_KEY_BYTES], const struct uuid *key_id,
     at += chars;
     if (quoted)
         *at = '"';
+    text[len] = '\0';
     *out = str_span(text, len);
     return 0;
 }
 
-int envelope_open(const uint8_t key[SEAL_KEY_BYTES], const struct envelope *envelope,
-                  const struct seal_place *place, struct arena *arena, struct str *clear)
+int envelope_open(struct seal_cipher *cipher, const uint8_t key[SEAL_KEY_BYTES],
+                  const struct envelope *envelope, const struct seal_place *place,
+                  struct arena *arena, struct str *clear)
 {
+    uint8_t *text = arena_space(arena, envelope->text.len * 3 / 4 + 1);
     uint8_t nonce[NONCE_BYTES];
-    size_t nonce_len, len, clear_len;
     struct writer writer;
-    uint8_t *text = arena_alloc(arena, envelope->text.len * 3 / 4 + 1);
+    size_t nonce_len, len;
 
     *clear = STR_NONE;
     if (!text)
@@ -125,12 +132,10 @@ int envelope_open(const uint8_t key[SEAL_KEY_BYTES], const struct envelope *enve
         !base64_read(envelope->text, text, &len) || len < TAG_BYTES)
         return -ERR_INVALID;
     write_place(&writer, envelope->head, place);
-    clear_len = len - TAG_BYTES;
-    if (crypto_aead_xchacha20poly1305_ietf_decrypt(text, NULL, NULL, text, len, writer.bytes,
-                                                   writer.len, nonce, key) != 0)
+    if (!seal_cipher_open(cipher, key, nonce, written(&writer), text, len))
         return -ERR_INVALID;
-    text[clear_len] = '\0';
-    *clear = str_span((const char *)text, clear_len);
+    text[len - TAG_BYTES] = '\0';
+    *clear = str_span((const char *)text, len - TAG_BYTES);
     return 0;
 }
 

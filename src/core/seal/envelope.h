@@ -9,9 +9,8 @@
 #include "base/arena.h"
 #include "base/err.h"
 #include "base/uuid7.h"
+#include "core/seal/seal_cipher.h"
 
-#define SEAL_KEY_BYTES 32
-#define SEAL_NONCE_BYTES 24
 #define ENVELOPE_MARK "pdx1|"
 #define SEAL_POINTER_BYTES 256 /* of one JSON pointer of encrypt_fields */
 
@@ -40,12 +39,14 @@ bool envelope_like(struct str text);
 bool envelope_parse(struct str text, struct envelope *envelope);
 
 /* quoted: as a JSON string. nonce: random bytes that were never used before. -ERR_MEMORY. */
-int envelope_seal(const uint8_t key[SEAL_KEY_BYTES], const struct uuid *key_id,
-                  const uint8_t nonce[SEAL_NONCE_BYTES], const struct seal_place *place,
-                  struct str clear, bool quoted, struct arena *arena, struct str *out);
+int envelope_seal(struct seal_cipher *cipher, const uint8_t key[SEAL_KEY_BYTES],
+                  const struct uuid *key_id, const uint8_t nonce[SEAL_NONCE_BYTES],
+                  const struct seal_place *place, struct str clear, bool quoted,
+                  struct arena *arena, struct str *out);
 /* -ERR_INVALID: the key is another one, or the text was changed or belongs elsewhere. */
-int envelope_open(const uint8_t key[SEAL_KEY_BYTES], const struct envelope *envelope,
-                  const struct seal_place *place, struct arena *arena, struct str *clear);
+int envelope_open(struct seal_cipher *cipher, const uint8_t key[SEAL_KEY_BYTES],
+                  const struct envelope *envelope, const struct seal_place *place,
+                  struct arena *arena, struct str *clear);
 
 /* What a wrapped data key belongs to; all of it is authenticated. */
 struct wrap_place {

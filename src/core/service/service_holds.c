@@ -8,6 +8,33 @@
 #define MS_US INT64_C(1000)
 #define SAME_US (250 * MS_US) /* what a message needs on its way makes no new end */
 
+static uint32_t count_of(const struct service_holds *holds, const char *name)
+{
+    size_t len = (size_t)(strchrnul(name, '/') - name);
+    uint32_t count = 0;
+
+    for (uint32_t i = 0; i < holds->count; i++)
+        count += strncmp(holds->list[i].name, name, len) == 0 && holds->list[i].name[len] == '/';
+    return count;
+}
+
+/* Of the namespace that has the most, if that has more than the one that wants a place. */
+static struct service_held *place_of_many(struct service_holds *holds, const char *name)
+{
+    uint32_t most = count_of(holds, name) + 1;
+    struct service_held *found = NULL;
+
+    for (uint32_t i = 0; i < holds->count; i++) {
+        uint32_t count = count_of(holds, holds->list[i].name);
+
+        if (count > most) {
+            most = count;
+            found = &holds->list[i];
+        }
+    }
+    return found;
+}
+
 static struct service_held *place(struct service_holds *holds, const char *name, int64_t now_us)
 {
     struct service_held *over = NULL;
@@ -20,6 +47,8 @@ static struct service_held *place(struct service_holds *holds, const char *name,
     }
     if (!over && holds->count < SERVICE_HOLDS_MAX)
         over = &holds->list[holds->count++];
+    if (!over)
+        over = place_of_many(holds, name);
     if (over) {
         *over = (struct service_held){.until_us = 0};
         memcpy(over->name, name, strlen(name));

@@ -8,7 +8,7 @@
 #include "core/bounds.h"
 #include "core/queue_name.h"
 
-#define SERVICE_HOLDS_MAX 64 /* at a time; a worker that has more keeps them to itself */
+#define SERVICE_HOLDS_MAX 64 /* at a time; beyond it, who has the most makes room */
 #define SERVICE_HOLDS_BYTES (SERVICE_HOLDS_MAX * 384)
 
 /* As workers tell and hear it: how long from now, so that clocks need not agree. */

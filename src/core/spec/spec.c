@@ -214,8 +214,7 @@ static int read_traceparent(struct parse *parse, const struct member *member, st
     struct task_spec *spec = &parse->input->spec;
     struct trace_context context;
 
-    if (spec_read_string(value, "traceparent", parse->arena, &spec->trace.parent, parse->err) < 0)
-        return -(int)parse->err->code;
+    TRY(spec_read_string(value, "traceparent", parse->arena, &spec->trace.parent, parse->err));
     if (spec->trace.parent.len <= (size_t)member->max && trace_parse(spec->trace.parent, &context))
         return 0;
     return bad_word(parse, member, "a W3C trace context such as "
@@ -226,8 +225,7 @@ static int read_tracestate(struct parse *parse, const struct member *member, str
 {
     struct task_spec *spec = &parse->input->spec;
 
-    if (spec_read_string(value, "tracestate", parse->arena, &spec->trace.state, parse->err) < 0)
-        return -(int)parse->err->code;
+    TRY(spec_read_string(value, "tracestate", parse->arena, &spec->trace.state, parse->err));
     if (trace_state_valid(spec->trace.state))
         return 0;
     return bad_word(parse, member, "a W3C tracestate: name=value, at most 512 bytes");

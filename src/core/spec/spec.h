@@ -39,6 +39,9 @@ struct task_input {
     bool had_begun;                      /* its original: the parents had ended, and may be gone */
     const struct checkpoint *checkpoint; /* of a fork: where its first attempt resumes, or NULL */
     const struct principal *maker; /* whose rights it needs; NULL = the program's own */
+    int64_t given_key;             /* of one enqueued with SQL: its key and id ... */
+    struct uuid given_id;
+    int64_t given_at_us;           /* ... and when that was; given_key 0 = it gets them now */
 };
 
 /* Parses one task object (text that json_check accepted). ERR_INVALID (422) or ERR_TOO_LARGE (413)

@@ -69,6 +69,7 @@ struct report {
     struct str details;        /* JSON: fail */
     bool retryable;            /* fail: default true */
     bool timed_out;            /* fail: the worker stopped it at its timeout */
+    bool by_sql;               /* a program said so in its own transaction (intake.c) */
     struct str reason;         /* release: REPORT_REASON_NO_HANDLER or absent */
 };
 

@@ -23,17 +23,10 @@ struct pen {
 
 static void say_duration(struct buf *out, int64_t us)
 {
-    int64_t s = us / CLOCK_SECOND_US;
+    char text[CLOCK_SPAN_BYTES];
 
-    if (s < 60)
-        buf_format(out, "%lld.%llds", (long long)s,
-                   (long long)(us % CLOCK_SECOND_US / (CLOCK_SECOND_US / 10)));
-    else if (s < 3600)
-        buf_format(out, "%lldm %02llds", (long long)(s / 60), (long long)(s % 60));
-    else if (s < 86400)
-        buf_format(out, "%lldh %02lldm", (long long)(s / 3600), (long long)(s / 60 % 60));
-    else
-        buf_format(out, "%lldd %02lldh", (long long)(s / 86400), (long long)(s / 3600 % 24));
+    clock_format_ms(us / CLOCK_MS_US, text);
+    buf_text(out, text);
 }
 
 /* "2026-11-15T09:52:27.610485Z (in 4.2s)", or how long ago. */
@@ -63,21 +56,6 @@ static void say_error(struct pen *pen, const char *before, struct str error)
     }
 }
 
-static void note_text(struct pen *pen, const char *key, struct str text)
-{
-    render_text(&pen->detail, key, text);
-}
-
-static void note_int(struct pen *pen, const char *key, int64_t value)
-{
-    render_int(&pen->detail, key, value);
-}
-
-static void note_time(struct pen *pen, const char *key, int64_t time_us)
-{
-    render_time(&pen->detail, key, time_us);
-}
-
 static void note_chain(struct pen *pen)
 {
     const struct why_facts *facts = pen->facts;
@@ -89,7 +67,7 @@ static void note_chain(struct pen *pen)
     for (uint32_t i = 0; i < facts->chain_count; i++) {
         buf_text(&pen->detail, i ? ",{" : "{");
         render_uuid(&pen->detail, "id", &facts->chain[i].id);
-        note_text(pen, "status", str_of(status_word(facts->chain[i].status)));
+        render_text(&pen->detail, "status", str_of(status_word(facts->chain[i].status)));
         buf_byte(&pen->detail, '}');
     }
     buf_text(&pen->detail, "],\"root\":");
@@ -99,8 +77,8 @@ static void note_chain(struct pen *pen)
     }
     buf_byte(&pen->detail, '{');
     render_uuid(&pen->detail, "id", &facts->chain[facts->chain_count - 1].id);
-    note_text(pen, "reason", str_of(why_word(root->reason)));
-    note_text(pen, "text", root->text);
+    render_text(&pen->detail, "reason", str_of(why_word(root->reason)));
+    render_text(&pen->detail, "text", root->text);
     render_json(&pen->detail, "detail", root->detail);
     buf_byte(&pen->detail, '}');
 }
@@ -173,14 +151,14 @@ static void tell_end(struct pen *pen)
         say_error(pen, "; the last attempt failed: ", task->fault.last);
     if (task->lease.held)
         buf_text(&pen->text, "; its worker has been asked to stop and has not stopped yet");
-    note_time(pen, "completed_at", task->completed_at_us);
-    note_text(pen, "error", task->fault.error);
-    note_text(pen, "last_error", task->fault.last);
+    render_time(&pen->detail, "completed_at", task->completed_at_us);
+    render_text(&pen->detail, "error", task->fault.error);
+    render_text(&pen->detail, "last_error", task->fault.last);
     if (task->fault.details.data) { /* of a dependency: which task it was */
         buf_text(&pen->detail, ",\"error_details\":");
         buf_str(&pen->detail, task->fault.details);
     }
-    note_int(pen, "attempts", task->counts.attempts);
+    render_int(&pen->detail, "attempts", task->counts.attempts);
 }
 
 static void tell_held(struct pen *pen)
@@ -203,12 +181,12 @@ static void tell_held(struct pen *pen)
     }
     if (task->lease.pause_requested)
         buf_text(&pen->text, "; a pause was requested");
-    note_text(pen, "worker_id", task->lease.worker_id);
-    note_time(pen, "since", since_us);
-    note_int(pen, "progress", task->progress);
-    note_text(pen, "state", task->state);
-    note_int(pen, "attempt", task->counts.attempts);
-    note_time(pen, "last_heartbeat", task->lease.last_heartbeat_us);
+    render_text(&pen->detail, "worker_id", task->lease.worker_id);
+    render_time(&pen->detail, "since", since_us);
+    render_int(&pen->detail, "progress", task->progress);
+    render_text(&pen->detail, "state", task->state);
+    render_int(&pen->detail, "attempt", task->counts.attempts);
+    render_time(&pen->detail, "last_heartbeat", task->lease.last_heartbeat_us);
     render_bool(&pen->detail, "pause_requested", task->lease.pause_requested);
 }
 
@@ -225,9 +203,9 @@ static void tell_pause(struct pen *pen)
     say_time(&pen->text, known ? facts->pause.at_us : pen->task->updated_at_us, facts->now_us);
     say_error(pen, ": ", facts->pause.reason);
     buf_text(&pen->text, "; resume it to continue");
-    note_text(pen, "actor", known ? str_of(actor_word(facts->pause.by)) : STR_NONE);
-    note_time(pen, "since", known ? facts->pause.at_us : pen->task->updated_at_us);
-    note_text(pen, "paused_because", facts->pause.reason);
+    render_text(&pen->detail, "actor", known ? str_of(actor_word(facts->pause.by)) : STR_NONE);
+    render_time(&pen->detail, "since", known ? facts->pause.at_us : pen->task->updated_at_us);
+    render_text(&pen->detail, "paused_because", facts->pause.reason);
 }
 
 /* What happens to a lost task: Perdura recovers it (again), or an operator has to decide. */
@@ -258,18 +236,18 @@ static void tell_orphan(struct pen *pen)
     if (pen->task->lease.held)
         buf_text(&pen->text, ", which has been asked to stop it and has not done so yet");
     say_recovery(pen);
-    note_text(pen, "worker_id", pen->task->lease.worker_id);
-    note_time(pen, "since", pen->task->updated_at_us);
+    render_text(&pen->detail, "worker_id", pen->task->lease.worker_id);
+    render_time(&pen->detail, "since", pen->task->updated_at_us);
     render_bool(&pen->detail, "auto_recovery", pen->task->spec.auto_recovery);
     render_bool(&pen->detail, "recovery_refused", pen->facts->recovery.refused);
-    note_text(pen, "recovery_error", pen->facts->recovery.error);
+    render_text(&pen->detail, "recovery_error", pen->facts->recovery.error);
 }
 
 static void tell_recovering(struct pen *pen)
 {
     buf_text(&pen->text, "Recovering since ");
     say_time(&pen->text, pen->task->updated_at_us, pen->facts->now_us);
-    note_time(pen, "since", pen->task->updated_at_us);
+    render_time(&pen->detail, "since", pen->task->updated_at_us);
 }
 
 /* ---- it is blocked ---- */
@@ -304,13 +282,13 @@ static void tell_tasks(struct pen *pen, const char *one, const char *many, int64
     if (facts->waits_for_count && total > 3)
         buf_format(&pen->text, " and %lld more", (long long)total - 3);
     say_chain(pen, total == 1);
-    note_int(pen, "count", total);
+    render_int(&pen->detail, "count", total);
     buf_text(&pen->detail, ",\"tasks\":[");
     for (uint32_t i = 0; i < facts->waits_for_count; i++) {
         buf_text(&pen->detail, i ? ",{" : "{");
         render_uuid(&pen->detail, "id", &facts->waits_for[i].id);
-        note_text(pen, "ref", facts->waits_for[i].ref);
-        note_text(pen, "status", str_of(status_word(facts->waits_for[i].status)));
+        render_text(&pen->detail, "ref", facts->waits_for[i].ref);
+        render_text(&pen->detail, "status", str_of(status_word(facts->waits_for[i].status)));
         buf_byte(&pen->detail, '}');
     }
     buf_byte(&pen->detail, ']');
@@ -348,8 +326,8 @@ static void tell_gate(struct pen *pen)
                        ends[gate->kind]);
         buf_text(&pen->detail, i ? ",{" : "{");
         render_uuid(&pen->detail, "id", &gate->job_id);
-        note_text(pen, "name", gate->name);
-        note_text(pen, "dependency_type", str_of(dependency_word(gate->kind)));
+        render_text(&pen->detail, "name", gate->name);
+        render_text(&pen->detail, "dependency_type", str_of(dependency_word(gate->kind)));
         buf_byte(&pen->detail, '}');
     }
     buf_byte(&pen->detail, ']');
@@ -366,9 +344,9 @@ static void tell_slot(struct pen *pen)
     else
         buf_format(&pen->text, "Waiting for the previous run: the schedule of its job '" STR_FMT
                    "' runs one task at a time", STR_ARG(facts->job_name));
-    note_text(pen, "job", facts->job_name);
-    note_int(pen, "max_concurrent", facts->job_slots);
-    note_int(pen, "running", facts->job_going);
+    render_text(&pen->detail, "job", facts->job_name);
+    render_int(&pen->detail, "max_concurrent", facts->job_slots);
+    render_int(&pen->detail, "running", facts->job_going);
 }
 
 /* ---- its time has not come ---- */
@@ -386,10 +364,10 @@ static void tell_retry(struct pen *pen)
                (long long)task->counts.retries, (long long)task->spec.retry.max_retries);
     say_time(&pen->text, task->counts.next_retry_at_us, pen->facts->now_us);
     say_error(pen, "; the last attempt failed: ", task->fault.last);
-    note_time(pen, "until", task->counts.next_retry_at_us);
-    note_int(pen, "retry", task->counts.retries);
-    note_int(pen, "max_retries", task->spec.retry.max_retries);
-    note_text(pen, "last_error", task->fault.last);
+    render_time(&pen->detail, "until", task->counts.next_retry_at_us);
+    render_int(&pen->detail, "retry", task->counts.retries);
+    render_int(&pen->detail, "max_retries", task->spec.retry.max_retries);
+    render_text(&pen->detail, "last_error", task->fault.last);
 }
 
 static void tell_window(struct pen *pen)
@@ -399,7 +377,7 @@ static void tell_window(struct pen *pen)
 
     buf_text(&pen->text, "Waiting for the window of its category, which opens at ");
     say_time(&pen->text, opens_us, pen->facts->wall_us);
-    note_time(pen, "until", opens_us);
+    render_time(&pen->detail, "until", opens_us);
 }
 
 static void tell_delay(struct pen *pen)
@@ -408,8 +386,8 @@ static void tell_delay(struct pen *pen)
 
     buf_text(&pen->text, task->counts.continuations ? "Will continue at " : "Scheduled to run at ");
     say_time(&pen->text, task->scheduled_at_us, clock_of(pen));
-    note_time(pen, "until", task->scheduled_at_us);
-    note_int(pen, "continuations", task->counts.continuations);
+    render_time(&pen->detail, "until", task->scheduled_at_us);
+    render_int(&pen->detail, "continuations", task->counts.continuations);
 }
 
 /* ---- it could be claimed ---- */
@@ -419,8 +397,8 @@ static void tell_queue_pause(struct pen *pen)
     buf_format(&pen->text, "The queue '" STR_FMT "' has been paused since ",
                STR_ARG(queue_name_plain(pen->task->spec.queue)));
     say_time(&pen->text, pen->facts->queue_paused_at_us, pen->facts->now_us);
-    note_text(pen, "queue", queue_name_plain(pen->task->spec.queue));
-    note_time(pen, "since", pen->facts->queue_paused_at_us);
+    render_text(&pen->detail, "queue", queue_name_plain(pen->task->spec.queue));
+    render_time(&pen->detail, "since", pen->facts->queue_paused_at_us);
 }
 
 /* The type has workers, but all of them take other categories. */
@@ -438,8 +416,8 @@ static void tell_other_categories(struct pen *pen)
     buf_format(&pen->text, " (%u worker%s a handler for the type '" STR_FMT
                "', for other categories)", workers->of_type,
                workers->of_type == 1 ? " has" : "s have", STR_ARG(spec->type));
-    note_text(pen, "category", workers->category);
-    note_int(pen, "workers_of_type", workers->of_type);
+    render_text(&pen->detail, "category", workers->category);
+    render_int(&pen->detail, "workers_of_type", workers->of_type);
 }
 
 static void tell_no_worker(struct pen *pen)
@@ -462,10 +440,10 @@ static void tell_no_worker(struct pen *pen)
                    STR_ARG(queue_name_plain(spec->queue)), STR_ARG(spec->type),
                    facts->workers.of_queue,
                    facts->workers.of_queue == 1 ? " serves" : "s serve");
-    note_text(pen, "queue", queue_name_plain(spec->queue));
-    note_text(pen, "type", spec->type);
-    note_int(pen, "workers", facts->workers.live);
-    note_int(pen, "workers_of_queue", facts->workers.of_queue);
+    render_text(&pen->detail, "queue", queue_name_plain(spec->queue));
+    render_text(&pen->detail, "type", spec->type);
+    render_int(&pen->detail, "workers", facts->workers.live);
+    render_int(&pen->detail, "workers_of_queue", facts->workers.of_queue);
 }
 
 /* Which limit: of the queue, of a type in it, of a key in it. */
@@ -483,9 +461,9 @@ static const struct why_limit *say_limit(struct pen *pen, enum why_reason concur
     else
         buf_format(&pen->text, "The queue '" STR_FMT "' ", STR_ARG(queue_name_plain(spec->queue)));
     buf_text(&pen->text, reason == concurrency ? "is at its limit: " : "is at its rate limit: ");
-    note_text(pen, "queue", queue_name_plain(spec->queue));
+    render_text(&pen->detail, "queue", queue_name_plain(spec->queue));
     if (!of_queue)
-        note_text(pen, of_type ? "type" : "key", of_type ? spec->type : spec->limit_key);
+        render_text(&pen->detail, of_type ? "type" : "key", of_type ? spec->type : spec->limit_key);
     return of_queue ? &pen->facts->queue : of_type ? &pen->facts->type : &pen->facts->key;
 }
 
@@ -496,17 +474,17 @@ static void tell_limit(struct pen *pen, enum why_reason concurrency, enum why_re
     if (reason == concurrency) {
         buf_format(&pen->text, "%lld of %lld running", (long long)limit->running,
                    (long long)limit->concurrency);
-        note_int(pen, "running", limit->running);
-        note_int(pen, "concurrency", limit->concurrency);
+        render_int(&pen->detail, "running", limit->running);
+        render_int(&pen->detail, "concurrency", limit->concurrency);
         return;
     }
     buf_format(&pen->text, "%lld every ", (long long)limit->rate.count);
     say_duration(&pen->text, limit->rate.per_ms * CLOCK_MS_US);
     buf_text(&pen->text, "; the next task may start at ");
     say_time(&pen->text, limit->open_at_us, pen->facts->now_us);
-    note_int(pen, "count", limit->rate.count);
-    note_int(pen, "per_ms", limit->rate.per_ms);
-    note_time(pen, "until", limit->open_at_us);
+    render_int(&pen->detail, "count", limit->rate.count);
+    render_int(&pen->detail, "per_ms", limit->rate.per_ms);
+    render_time(&pen->detail, "until", limit->open_at_us);
 }
 
 static void tell_service(struct pen *pen)
@@ -518,8 +496,8 @@ static void tell_service(struct pen *pen)
     buf_text(&pen->text, ", next try ");
     say_time(&pen->text, service->next_try_us, pen->facts->wall_us);
     render_text(&pen->detail, "service", service->name);
-    note_time(pen, "since", service->down_since_us);
-    note_time(pen, "until", service->next_try_us);
+    render_time(&pen->detail, "since", service->down_since_us);
+    render_time(&pen->detail, "until", service->next_try_us);
 }
 
 static void tell_service_wait(struct pen *pen)
@@ -530,7 +508,7 @@ static void tell_service_wait(struct pen *pen)
                STR_ARG(service->name));
     say_time(&pen->text, service->wait_until_us, pen->facts->wall_us);
     render_text(&pen->detail, "service", service->name);
-    note_time(pen, "until", service->wait_until_us);
+    render_time(&pen->detail, "until", service->wait_until_us);
 }
 
 static void tell_busy(struct pen *pen)
@@ -540,10 +518,10 @@ static void tell_busy(struct pen *pen)
     buf_format(&pen->text, "All %lld slots of the %u worker%s that could run it are in use",
                (long long)facts->workers.slots, facts->workers.of_category,
                facts->workers.of_category == 1 ? "" : "s");
-    note_int(pen, "workers", facts->workers.of_category);
-    note_int(pen, "slots", facts->workers.slots);
-    note_int(pen, "slots_taken", facts->workers.slots_taken);
-    note_int(pen, "line", facts->line);
+    render_int(&pen->detail, "workers", facts->workers.of_category);
+    render_int(&pen->detail, "slots", facts->workers.slots);
+    render_int(&pen->detail, "slots_taken", facts->workers.slots_taken);
+    render_int(&pen->detail, "line", facts->line);
 }
 
 static void tell_ready(struct pen *pen)
@@ -553,8 +531,8 @@ static void tell_ready(struct pen *pen)
     buf_text(&pen->text, "Ready; a worker will claim it soon");
     if (facts->line > 1)
         buf_format(&pen->text, " (%lld tasks are ready in its queue)", (long long)facts->line);
-    note_int(pen, "workers", facts->workers.of_category);
-    note_int(pen, "line", facts->line);
+    render_int(&pen->detail, "workers", facts->workers.of_category);
+    render_int(&pen->detail, "line", facts->line);
 }
 
 /* ---- all of them ---- */

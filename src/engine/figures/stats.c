@@ -245,9 +245,8 @@ int outbox_done(struct batch *batch, struct request *base)
 
     batch->wrote = true;
     for (uint32_t i = 0; i < request->count; i++) {
-        if (batch->store->verbs->outbox_save(batch->store, &request->messages[i],
-                                             request->remove[i], &request->base.err) < 0)
-            return -(int)request->base.err.code;
+        TRY(batch->store->verbs->outbox_save(batch->store, &request->messages[i],
+                                             request->remove[i], &request->base.err));
         stats->totals[TOTAL_WEBHOOKS_DELIVERED] += request->remove[i];
         stats->totals[TOTAL_WEBHOOKS_FAILED] += !request->remove[i];
         stats->totals[TOTAL_WEBHOOKS_GIVEN_UP] +=

@@ -147,8 +147,7 @@ static int validate_request(struct batch *batch, struct task *task,
     struct findings found;
     struct arena *arena = request->base.arena;
 
-    if (recovery_gather(batch, task, request->method, &found, &request->base.err) < 0)
-        return -(int)request->base.err.code;
+    TRY(recovery_gather(batch, task, request->method, &found, &request->base.err));
     request->reason = recovery_judge(&found.facts, request->method);
     request->verdict = recovery_verdict(task, &found, request->reason, STR_NONE, arena);
     request->type = arena_str(arena, task->spec.type);

@@ -147,7 +147,7 @@ static int sweep_page(struct batch *batch, struct task **tasks, uint32_t count, 
             !is_stalled(batch->engine, tasks[i], batch->now_us))
             continue;
         TRY(batch_task(batch, &tasks[i]->id, &task, err));
-        if (task)
+        if (task && task->lease.held) /* a report with SQL may have ended it */
             TRY(act_on(batch, task, err));
     }
     return 0;

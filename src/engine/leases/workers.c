@@ -1,6 +1,7 @@
-/* Live workers: registration and leases (heartbeats.c: what they hold). The lease belongs to the
- * worker and covers every task it holds and knows of; a task that an explicit heartbeat leaves out
- * keeps only its own lease, so that a claim whose answer got lost comes back. */
+/* Live workers: registration and leases (heartbeats.c: what they hold; worker_views.c: lists). The
+ * lease belongs to the worker and covers every task it holds and knows of; a task that an explicit
+ * heartbeat leaves out keeps only its own lease, so that a claim whose answer got lost comes
+ * back. */
 #include "engine/leases/workers.h"
 
 #include "base/json.h"
@@ -328,7 +329,7 @@ int workers_renew(struct batch *batch, struct worker_state *worker, struct err *
     return batch->store->verbs->worker_renew(batch->store, &worker->row, err);
 }
 
-static struct str names_json(const struct str *names, uint32_t count, struct arena *arena)
+struct str workers_names_json(const struct str *names, uint32_t count, struct arena *arena)
 {
     BUF_AUTO struct buf text = BUF_INIT(1024 * 1024);
 
@@ -339,18 +340,6 @@ static struct str names_json(const struct str *names, uint32_t count, struct are
     }
     buf_byte(&text, ']');
     return text.failed ? STR_NONE : arena_str(arena, buf_view(&text));
-}
-
-/* Those of its own namespace, by their plain names. */
-static struct str shown_queues(const struct worker_state *worker, struct arena *arena)
-{
-    struct str *names = arena_alloc_array(arena, worker->queues_count + 1, sizeof *names);
-    uint32_t count = 0;
-
-    for (uint32_t i = 0; names && i < worker->queues_count; i++)
-        if (queue_name_in(worker->queues[i], worker->row.namespace_name))
-            names[count++] = queue_name_plain(worker->queues[i]);
-    return names ? names_json(names, count, arena) : STR_NONE;
 }
 
 static bool is_node(const struct engine *engine, struct str id)
@@ -433,11 +422,11 @@ int workers_register(struct batch *batch, struct request *base)
         row.id = worker_id_new(row.hostname, request->pid, arena);
     if (is_node(engine, row.id))
         lead(engine, &row, batch->now_us);
-    row.queues = names_json(request->queues, request->queues_count, arena);
-    row.types = request->types ? names_json(request->types, request->types_count, arena)
+    row.queues = workers_names_json(request->queues, request->queues_count, arena);
+    row.types = request->types ? workers_names_json(request->types, request->types_count, arena)
                                : STR_NONE;
     row.categories = request->categories_count
-                         ? names_json(request->categories, request->categories_count, arena)
+                         ? workers_names_json(request->categories, request->categories_count, arena)
                          : STR_NONE;
     row.last_heartbeat_us = batch->now_us;
     row.lease_until_us = batch->now_us + engine->settings->lease_ms * CLOCK_MS_US;
@@ -586,59 +575,4 @@ int workers_drop(struct batch *batch, struct worker_state *worker, struct err *e
     batch->wrote = batch->news.workers_gone = true;
     workers_forget(batch->engine, worker);
     return rc;
-}
-
-static int view_worker(struct batch *batch, const struct worker_state *worker, struct task **tasks,
-                       struct arena *arena, struct worker_view *view, struct err *err)
-{
-    uint32_t count;
-
-    TRY(batch->store->verbs->held_find(batch->store, worker->row.id, 0, BOUND_CLAIM_MAX,
-                                       &batch->arena, tasks, &count, err));
-    view->row = worker->row;
-    view->row.id = arena_str(arena, worker->row.id);
-    view->row.namespace_name = arena_str(arena, worker->row.namespace_name);
-    view->row.hostname = arena_str(arena, worker->row.hostname);
-    view->row.version = arena_str(arena, worker->row.version);
-    view->row.queues = shown_queues(worker, arena);
-    view->row.types = arena_str(arena, worker->row.types);
-    view->row.categories = arena_str(arena, worker->row.categories);
-    TRY(workers_unknown_categories(batch, worker, arena, &view->unknown_categories, err));
-    view->status = worker->row.lease_until_us < batch->now_us ? "offline"
-                   : count                                    ? "working"
-                                                              : "idle";
-    view->tasks = TRY_MEMORY(arena_alloc_array(arena, count, sizeof *view->tasks));
-    for (uint32_t i = 0; i < count; i++)
-        view->tasks[view->tasks_count++] =
-            (struct held_view){tasks[i]->id, tasks[i]->lease.started_at_us};
-    return 0;
-}
-
-int workers_list(struct batch *batch, struct request *base)
-{
-    struct workers_request *request = (struct workers_request *)base;
-    struct engine *engine = batch->engine;
-    struct err *err = &request->base.err;
-    struct task **tasks = arena_alloc_array(&batch->arena, BOUND_CLAIM_MAX, sizeof *tasks);
-    uint32_t cursor = 0;
-    struct worker_state *worker;
-
-    request->count = 0;
-    if (batch->store->shared && (batch_flush(batch, err) < 0 || workers_follow(batch, err) < 0))
-        return -(int)err->code;
-    worker = workers_get(engine, request->id);
-    if (request->id.data && (!worker || namespace_hides(base, worker->row.namespace_name)))
-        return err_set(err, ERR_NOT_FOUND, "there is no such worker");
-    request->workers = arena_alloc_array(request->base.arena, map_count(&engine->leases.workers),
-                                         sizeof *request->workers);
-    TRY_MEMORY(request->workers && tasks);
-    TRY(batch_flush(batch, err));
-    while ((worker = map_next(&engine->leases.workers, &cursor)) != NULL) {
-        if ((request->id.data && !str_eq(worker->row.id, request->id)) ||
-            namespace_hides(base, worker->row.namespace_name))
-            continue;
-        TRY(view_worker(batch, worker, tasks, request->base.arena,
-                        &request->workers[request->count++], err));
-    }
-    return 0;
 }

@@ -1,5 +1,5 @@
-/* Live workers and their leases (workers.c, worker_categories.c, heartbeats.c), and what the sweep
- * remembers of them (sweep.c). Belongs to the thread that has the turn (inbox.c). */
+/* Live workers and their leases (workers.c, worker_views.c, worker_categories.c, heartbeats.c), and
+ * what the sweep remembers of them (sweep.c). Belongs to the thread that has the turn (inbox.c). */
 #ifndef ENGINE_LEASES_WORKERS_H
 #define ENGINE_LEASES_WORKERS_H
 
@@ -108,6 +108,7 @@ bool workers_take(const struct batch *batch, const struct worker_state *worker, 
 bool workers_usable(const struct worker_state *worker, const struct request *base);
 int workers_unknown(struct err *err); /* the refusal otherwise */
 int workers_list(struct batch *batch, struct request *base);
+struct str workers_names_json(const struct str *names, uint32_t count, struct arena *arena);
 /* Renews the lease in memory, which is the one that counts; workers_renew writes the row. */
 void workers_touch(struct batch *batch, struct worker_state *worker);
 int workers_renew(struct batch *batch, struct worker_state *worker, struct err *err);

@@ -1,6 +1,5 @@
 /* Queues and their limits: concurrency and rate per queue, per type, per key. A task whose key is
- * at its limit is parked: it leaves the ready line until a slot or a token of its key is free, so
- * that no claim ever walks over it twice. */
+ * at its limit is parked (limits_parked.c). */
 #include "engine/limits/limits.h"
 
 #include "core/bounds.h"
@@ -14,7 +13,6 @@
 #include <stdlib.h>
 
 #define HELD_PAGE 2000  /* tasks counted together */
-#define UNPARK_STEP 100 /* tasks of one key brought back at a time where only a rate limits it */
 
 static void limits_free(struct map *map, struct heap *wakes)
 {
@@ -117,7 +115,7 @@ static int copy_row(struct queue_state *state, const struct queue_row *row, stru
     return 0;
 }
 
-static bool limits_keys(const struct queue_state *state)
+bool limits_keys(const struct queue_state *state)
 {
     return state->row.rule.key_concurrency > 0 || state->row.rule.key_rate.count > 0;
 }
@@ -364,7 +362,7 @@ int limits_queue_make(struct batch *batch, struct str name, struct queue_state *
     return *state ? 0 : -(int)err->code;
 }
 
-static void retry_at(struct engine *engine, int64_t when_us)
+void limits_retry_at(struct engine *engine, int64_t when_us)
 {
     chore_soon(engine, CHORE_RATES, when_us);
 }
@@ -389,12 +387,12 @@ bool limits_open(struct batch *batch, struct queue_state *state)
     when_us = bucket_next_us(&state->whole.bucket, &rule->rate, batch->now_us);
     if (when_us <= batch->now_us)
         return true;
-    retry_at(batch->engine, when_us);
+    limits_retry_at(batch->engine, when_us);
     return false;
 }
 
 /* Wakes the key's parked tasks then, or earlier if that was planned. */
-static int wake_at(struct engine *engine, struct limit *limit, int64_t when_us)
+int limits_wake_at(struct engine *engine, struct limit *limit, int64_t when_us)
 {
     if (heap_contains(&limit->wake)) {
         if (when_us < limit->wake.key)
@@ -404,7 +402,7 @@ static int wake_at(struct engine *engine, struct limit *limit, int64_t when_us)
         if (heap_push(&engine->limits.wakes, &limit->wake) < 0)
             return -(int)ERR_MEMORY;
     }
-    retry_at(engine, limit->wake.key);
+    limits_retry_at(engine, limit->wake.key);
     return 0;
 }
 
@@ -421,7 +419,7 @@ static enum admit admit_key(struct batch *batch, struct queue_state *state, stru
     if (!bucket_take(&limit->bucket, &rule->key_rate, batch->now_us)) {
         int64_t when_us = bucket_next_us(&limit->bucket, &rule->key_rate, batch->now_us);
 
-        return wake_at(batch->engine, limit, when_us) < 0 ? ADMIT_STOP_QUEUE : ADMIT_PARK;
+        return limits_wake_at(batch->engine, limit, when_us) < 0 ? ADMIT_STOP_QUEUE : ADMIT_PARK;
     }
     limit->running++;
     return ADMIT_TAKE;
@@ -444,13 +442,13 @@ enum admit limits_admit(void *ctx, struct str queue, struct str type, struct str
     if (typed && typed->concurrency > 0 && limit->running >= typed->concurrency)
         return ADMIT_SKIP_TYPE;
     if (!bucket_take(&state->whole.bucket, &state->row.rule.rate, now_us)) {
-        retry_at(batch->engine,
+        limits_retry_at(batch->engine,
                  bucket_next_us(&state->whole.bucket, &state->row.rule.rate, now_us));
         return ADMIT_STOP_QUEUE;
     }
     if (typed && !bucket_take(&limit->bucket, &typed->rate, now_us)) {
         bucket_give_back(&state->whole.bucket, &state->row.rule.rate);
-        retry_at(batch->engine, bucket_next_us(&limit->bucket, &typed->rate, now_us));
+        limits_retry_at(batch->engine, bucket_next_us(&limit->bucket, &typed->rate, now_us));
         return ADMIT_SKIP_TYPE;
     }
     if (limits_keys(state) && limit_key.data) {
@@ -506,125 +504,6 @@ void limits_note(struct batch *batch, const struct task *task, int64_t by)
         return;
     batch->limits.freed.items[batch->limits.freed.count++] =
         (struct freed_key){state, task->spec.limit_key};
-}
-
-/* Nothing of the key runs or waits. Its bucket is kept until it would be full again, so that keys
- * without end take memory only while they are in use. */
-static int forget_key(struct batch *batch, struct queue_state *state, struct limit *limit,
-                      struct err *err)
-{
-    int64_t full_us = bucket_full_us(&limit->bucket, &state->row.rule.key_rate);
-
-    if (full_us > batch->now_us)
-        return wake_at(batch->engine, limit, full_us) < 0 ? err_no_memory(err) : 0;
-    if (batch->store->shared && limit->seen_in == batch->number)
-        return 0; /* its bucket is still to be written; the next look forgets it */
-    heap_remove(&batch->engine->limits.wakes, &limit->wake);
-    map_remove(&state->keys, limit->name);
-    free(limit);
-    return 0;
-}
-
-static int unpark_key(struct batch *batch, struct queue_state *state, struct str key,
-                      struct err *err)
-{
-    const struct queue_rule *rule = &state->row.rule;
-    struct limit *limit = map_get(&state->keys, key);
-    int64_t slots = UNPARK_STEP, running = 0;
-    struct uuid *ids;
-    uint32_t count;
-
-    /* With the queue's row held: another node that is just parking a task of the key because of
-     * what this batch lets go either sees it go or is seen. */
-    if (limits_look(batch, state, err) < 0 || (limit && limits_look_key(batch, limit, err) < 0))
-        return -(int)err->code;
-    if (limit)
-        running = limit->running;
-    else if (rule->key_concurrency > 1 && batch->store->shared &&
-             batch->store->verbs->key_held(batch->store, rule->name, key, &running, err) < 0)
-        return -(int)err->code;
-    if (rule->key_concurrency > 0)
-        slots = rule->key_concurrency - running;
-    if (slots <= 0)
-        return 0;
-    if (slots > UNPARK_STEP)
-        slots = UNPARK_STEP;
-    TRY(batch->store->verbs->parked_find(batch->store, rule->name, key, (uint32_t)slots,
-                                         &batch->arena, &ids, &count, err));
-    for (uint32_t i = 0; i < count; i++) {
-        struct task *task;
-
-        TRY(batch_task(batch, &ids[i], &task, err));
-        if (!task || !task->parked)
-            continue;
-        task->parked = false; /* nothing a user can see: the version stays */
-        TRY(batch_owe(batch, task, err));
-    }
-    if (count > 0) {
-        batch_heat(batch, state);
-        return 0;
-    }
-    return limit && limit->running == 0 ? forget_key(batch, state, limit, err) : 0;
-}
-
-/* After the start or new rules: every key of the queue gets its chance once. */
-static int unpark_queue(struct batch *batch, struct queue_state *state, struct err *err)
-{
-    struct str prefix = batch_text(batch, STR_FMT "\x1f", STR_ARG(state->row.rule.name));
-    struct str after = prefix;
-    struct str *keys;
-    uint32_t count;
-    bool any = false, others = false;
-
-    do {
-        TRY(batch->store->verbs->parked_keys(batch->store, after, 100, &batch->arena, &keys, &count,
-                                             err));
-        for (uint32_t i = 0; i < count; i++) {
-            others = !str_starts(keys[i], prefix); /* of the queues behind it */
-            if (others)
-                break;
-            any = true;
-            after = keys[i];
-            TRY(unpark_key(batch, state,
-                           str_span(keys[i].data + prefix.len, keys[i].len - prefix.len), err));
-        }
-    } while (count == 100 && !others);
-    state->unpark_all = any && !limits_keys(state); /* a step per key: more may be left */
-    return 0;
-}
-
-int limits_unpark(struct batch *batch, struct err *err)
-{
-    struct engine *engine = batch->engine;
-    struct heap_node *node;
-    uint32_t cursor = 0;
-    struct queue_state *state;
-
-    for (uint32_t i = 0; i < batch->limits.freed.count; i++)
-        TRY(unpark_key(batch, batch->limits.freed.items[i].state, batch->limits.freed.items[i].key,
-                       err));
-    batch->limits.freed.count = 0;
-    while ((node = heap_peek(&engine->limits.wakes)) != NULL && node->key <= batch->now_us) {
-        struct limit *limit = HEAP_ENTRY(node, struct limit, wake);
-
-        heap_remove(&engine->limits.wakes, node);
-        TRY(unpark_key(batch, limit->state, arena_str(&batch->arena, limit->name), err));
-    }
-    if (node)
-        retry_at(engine, node->key);
-    if (!engine->limits.unpark_some || !is_main(engine)) /* one writer of the node is enough */
-        return 0;
-    engine->limits.unpark_some = false;
-    while ((state = map_next(&engine->limits.queues, &cursor)) != NULL) {
-        if (!state->unpark_all)
-            continue;
-        TRY(batch_flush(batch, err));
-        TRY(unpark_queue(batch, state, err));
-        engine->limits.unpark_some |= state->unpark_all;
-        if (state->unpark_all)
-            retry_at(engine, batch->now_us + CLOCK_MS_US);
-    }
-    return 0;
 }
 
 int64_t limits_order_key(struct engine *engine, const struct task *task, int64_t eligible_us)

@@ -1,5 +1,5 @@
-/* Queues of tasks with their limits, and what runs of each (limits.c; limits_shared.c where nodes
- * share a store). Belongs to the thread that has the turn (inbox.c). */
+/* Queues of tasks with their limits, and what runs of each (limits.c, limits_parked.c;
+ * limits_shared.c where nodes share a store). Belongs to the thread that has the turn (inbox.c). */
 #ifndef ENGINE_LIMITS_LIMITS_H
 #define ENGINE_LIMITS_LIMITS_H
 
@@ -95,6 +95,11 @@ void limits_note(struct batch *batch, const struct task *task, int64_t by);
 int limits_unpark(struct batch *batch, struct err *err);
 int64_t limits_order_key(struct engine *engine, const struct task *task, int64_t eligible_us);
 int64_t limits_eligible_us(struct engine *engine, const struct task *task); /* by its order key */
+/* For limits_parked.c: whether the queue limits keys, and when to look again. */
+bool limits_keys(const struct queue_state *state);
+void limits_retry_at(struct engine *engine, int64_t when_us);
+/* Wakes the key's parked tasks then, or earlier if that was planned. */
+int limits_wake_at(struct engine *engine, struct limit *limit, int64_t when_us);
 /* For queue_rules.c: */
 int limits_count_all(struct engine *engine, struct err *err); /* what runs, again from the store */
 int limits_replace_row(struct engine *engine, struct queue_state *state,

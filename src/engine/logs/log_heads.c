@@ -293,8 +293,10 @@ static int look_back(struct batch *batch, const struct taken *taken, struct err 
         named[lists] = &taken->entries;
         counts[lists++] = 1;
     }
+    if (!taken->more)
+        TRY(log_recall(batch, named, counts, lists, err));
     log_written_drop(&batch->logs.written, named, counts, lists);
-    return taken->more ? 0 : log_recall(batch, named, counts, lists, err);
+    return 0;
 }
 
 /* Has an intruder removed the newest record that this process made? The anchor file may not have it
@@ -313,11 +315,8 @@ static int look_for_newest(struct batch *batch, bool *gone, struct err *err)
         return 0;
     TRY(batch->store->verbs->logs->anchors_read(batch->store, newest - 1, 1, &batch->arena, &rows,
                                                 &count, err));
-    *gone = count == 0;
-    if (count == 0 || rows[0].serial > newest) /* or it was trimmed */
-        return 0;
-    *gone = !log_record_trusted(&batch->engine->heads, &rows[0], &anchor);
-    return 0;
+    *gone = count == 0 || !log_record_trusted(&batch->engine->heads, &rows[0], &anchor);
+    return 0; /* a later one of another node names the hash of ours, which may be trimmed by now */
 }
 
 int log_heads_write(struct batch *batch, bool timers, struct err *err)

@@ -17,7 +17,7 @@
 enum fate {
     FATE_NAMED,  /* a record names exactly these lines */
     FATE_WAITS,  /* the note of them is there */
-    FATE_BEHIND, /* others follow: a record may name them with those */
+    FATE_BEHIND, /* others follow them: a record may name them with those */
     FATE_GONE
 };
 
@@ -33,13 +33,21 @@ static bool is_cut(const struct batch *batch, const struct log_head *head)
     return false;
 }
 
-/* This transaction removed them itself. */
-static void drop_cut(const struct batch *batch, struct log_cuts *found)
+static bool is_continued(const struct batch *batch, const struct log_head *head)
+{
+    for (uint32_t i = 0; i < batch->logs.written.count; i++)
+        if (uuid_eq(&batch->logs.written.items[i].head.execution_id, &head->execution_id))
+            return true;
+    return false;
+}
+
+/* This transaction removed them itself, or compared them with what is known and continued them. */
+static void drop_own(const struct batch *batch, struct log_cuts *found)
 {
     uint32_t kept = 0;
 
     for (uint32_t i = 0; i < found->count; i++)
-        if (!is_cut(batch, &found->items[i].head))
+        if (!is_cut(batch, &found->items[i].head) && !is_continued(batch, &found->items[i].head))
             found->items[kept++] = found->items[i];
     found->count = kept;
 }
@@ -53,6 +61,16 @@ static bool same_hash(const struct log_head *head, struct str chain_hash)
 }
 
 /* ---- what the store says of them ---- */
+
+static int add(struct log_cuts *list, const struct log_part *part)
+{
+    char hex[HASH_HEX_BYTES + 1];
+
+    hash_hex(part->head.hash, HASH_BYTES, hex);
+    TRY(log_cuts_add(list, &part->head.execution_id, part->head.seq, str_of(hex), 0, 0));
+    list->items[list->count - 1].written = part->written;
+    return 0;
+}
 
 static enum fate fate_of_run(const struct batch *batch, const struct log_head *head,
                              const struct log_last *last)
@@ -84,6 +102,29 @@ static int fate_of_trail(struct batch *batch, const struct log_head *head, enum 
     return 0;
 }
 
+/* An attacker may have put lines of his own behind those that he removed, or had another node put
+ * others in their place. */
+static int find_gone_behind(struct batch *batch, const struct log_cuts *found, enum fate *fates,
+                            struct err *err)
+{
+    struct log_part *behind = TRY_MEMORY(arena_alloc_array(&batch->arena, found->count + 1,
+                                                           sizeof *behind));
+    bool *stand = TRY_MEMORY(arena_alloc_array(&batch->arena, found->count + 1, sizeof *stand));
+    uint32_t count = 0, at = 0;
+
+    for (uint32_t i = 0; i < found->count; i++)
+        if (fates[i] == FATE_BEHIND && !audit_is_chain(&found->items[i].head.execution_id))
+            behind[count++] = found->items[i];
+    if (count == 0)
+        return 0;
+    TRY(batch->store->verbs->logs->heads_stand(batch->store, behind, count, stand, err));
+    for (uint32_t i = 0; i < found->count; i++)
+        if (fates[i] == FATE_BEHIND && !audit_is_chain(&found->items[i].head.execution_id) &&
+            !stand[at++])
+            fates[i] = FATE_GONE;
+    return 0;
+}
+
 static int find_fates(struct batch *batch, const struct log_cuts *found, enum fate *fates,
                       struct err *err)
 {
@@ -105,7 +146,7 @@ static int find_fates(struct batch *batch, const struct log_cuts *found, enum fa
                 TRY(fate_of_trail(batch, head, &fates[from + i], err));
         }
     }
-    return 0;
+    return find_gone_behind(batch, found, fates, err);
 }
 
 /* ---- what records say of those that are gone ---- */
@@ -155,16 +196,6 @@ static int find_cuts(struct batch *batch, const struct log_cuts *found, enum fat
 
 /* ---- all of it ---- */
 
-static int add(struct log_cuts *list, const struct log_part *part)
-{
-    char hex[HASH_HEX_BYTES + 1];
-
-    hash_hex(part->head.hash, HASH_BYTES, hex);
-    TRY(log_cuts_add(list, &part->head.execution_id, part->head.seq, str_of(hex), 0, 0));
-    list->items[list->count - 1].written = part->written;
-    return 0;
-}
-
 static int sort_found(struct batch *batch, const struct log_cuts *found, const enum fate *fates,
                       struct err *err)
 {
@@ -198,10 +229,10 @@ int log_recall(struct batch *batch, const struct log_part *const *named, const u
     TRY(log_key_look(batch, &waits, err));
     if (waits)
         return 0;
-    if (log_memory_list(batch->store->log_memory, batch->store->log_seen, named, counts, lists,
-                        &found) < 0)
+    if (log_memory_list(batch->store->log_memory, batch->store->log_seen, batch->store->shared,
+                        named, counts, lists, &found) < 0)
         return err_no_memory(err);
-    drop_cut(batch, &found);
+    drop_own(batch, &found);
     if (found.count > 0)
         TRY(log_heads_ready(batch, err));
     batch->logs.recalled = true;

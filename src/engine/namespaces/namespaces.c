@@ -160,7 +160,11 @@ static int is_going(struct str name, struct err *err)
 
 int namespaces_enter(struct batch *batch, const struct request *request, struct err *err)
 {
-    struct str name = namespace_of(request);
+    return namespaces_enter_named(batch, namespace_of(request), err);
+}
+
+int namespaces_enter_named(struct batch *batch, struct str name, struct err *err)
+{
     struct namespace_state *state;
     bool there;
 

@@ -42,6 +42,7 @@ int namespaces_find(struct batch *batch, struct str name, struct namespace_state
                     struct err *err);
 /* Of a request that makes or changes something: its namespace is there and stays. */
 int namespaces_enter(struct batch *batch, const struct request *request, struct err *err);
+int namespaces_enter_named(struct batch *batch, struct str name, struct err *err);
 /* Written by this node: the row, and what memory and other nodes know of it. */
 int namespaces_put(struct batch *batch, const struct namespace_row *row, struct err *err);
 void namespaces_drop(struct batch *batch, struct namespace_state *state);

@@ -1,6 +1,6 @@
-/* Categories, jobs and what jobs wait for: made, changed, removed. Everything is checked inside the
- * transaction, under the catalog's lock, so that two edits at once cannot make a cycle (F-H11) or
- * use up a name twice. Schedules and patterns are in catalog_times.c. */
+/* Categories and jobs: made, changed, removed. Everything is checked inside the transaction, under
+ * the catalog's lock, so that two edits at once cannot use up a name twice. What jobs wait for is
+ * in catalog_dependencies.c, schedules and patterns are in catalog_times.c. */
 #include "engine/plans/catalog_change.h"
 
 #include "base/fault.h"
@@ -23,8 +23,6 @@
 #include "store/catalog_store.h"
 #include "store/difference.h"
 
-#define DEPENDENCIES_MAX 100000 /* of all jobs; they are kept in memory */
-
 int catalog_no_such(struct err *err, const char *what, const struct uuid *id)
 {
     char text[UUID_TEXT_BYTES];
@@ -40,8 +38,8 @@ struct str catalog_namespace(const struct request *request)
     return name.data ? name : STR(TASK_DEFAULT_NAMESPACE);
 }
 
-static int find_job(struct batch *batch, const struct request *request, const struct uuid *id,
-                    struct batch_job **found, struct err *err)
+int catalog_find_job(struct batch *batch, const struct request *request, const struct uuid *id,
+                     struct batch_job **found, struct err *err)
 {
     TRY(jobs_load(batch, id, 1, true, err));
     *found = jobs_get(batch, id);
@@ -55,7 +53,7 @@ static int find_job(struct batch *batch, const struct request *request, const st
 int catalog_job(struct batch *batch, const struct request *request, const struct uuid *id,
                 struct batch_job **found, struct err *err)
 {
-    TRY(find_job(batch, request, id, found, err));
+    TRY(catalog_find_job(batch, request, id, found, err));
     return rights_change(request, (*found)->job->created_by, "this job", err);
 }
 
@@ -317,127 +315,6 @@ static int delete_job(struct batch *batch, struct catalog_request *request)
     return runs_cancel_waiting(batch, known, err);
 }
 
-/* ---- dependencies ---- */
-
-/* "a -> b -> a", by the names of the jobs. */
-static int refuse_cycle(struct batch *batch, const struct uuid *path, uint32_t count,
-                        struct err *err)
-{
-    BUF_AUTO struct buf names = BUF_INIT(400);
-
-    TRY(jobs_load(batch, path, count, false, err));
-    for (uint32_t i = 0; i < count; i++) {
-        const struct batch_job *known = jobs_get(batch, &path[i]);
-
-        buf_text(&names, i ? " -> " : "");
-        buf_str(&names, known ? known->job->name : STR("?"));
-    }
-    err_set_field(err, ERR_INVALID, "depends_on_job_id", "this would be a cycle: " STR_FMT "%s",
-                  STR_ARG(buf_view(&names)), names.failed ? " ..." : "");
-    return -(int)err->code;
-}
-
-static int check_cycle(struct batch *batch, const struct job_dependency *dependency,
-                       struct err *err)
-{
-    const struct catalog_cache *cache = &batch->engine->plans.catalog;
-    struct uuid *path;
-    uint32_t count;
-    int rc;
-
-    if (cache->edges_count >= DEPENDENCIES_MAX)
-        return err_set(err, ERR_INVALID, "there are %d dependencies already", DEPENDENCIES_MAX);
-    rc = job_graph_cycle(cache->edges, cache->edges_count, &dependency->job_id,
-                         &dependency->depends_on_job_id, &batch->arena, &path, &count, err);
-    return rc > 0 ? refuse_cycle(batch, path, count, err) : rc;
-}
-
-static int create_dependency(struct batch *batch, struct catalog_request *request)
-{
-    struct job_dependency *dependency = &request->item.dependency;
-    struct err *err = &request->base.err;
-    struct batch_job *job, *other;
-
-    dependency->id = uuid7_new(&batch->engine->ids, batch->now_us);
-    dependency->namespace_name = catalog_namespace(&request->base);
-    dependency->created_at_us = batch->now_us;
-    TRY(job_dependency_read(dependency, err));
-    TRY(catalog_job(batch, &request->base, &dependency->job_id, &job, err));
-    if (find_job(batch, &request->base, &dependency->depends_on_job_id, &other, err) < 0) {
-        if (err->code == ERR_NOT_FOUND)
-            err_set_field(err, ERR_INVALID, "depends_on_job_id", "there is no such job");
-        return -(int)err->code;
-    }
-    TRY(catalog_check_work(batch, &request->base, job, err));
-    TRY(check_cycle(batch, dependency, err));
-    TRY(triggers_check(batch, dependency, job->job, err));
-    FAULT_POINT("catalog.put");
-    return verbs_of(batch)->dependency_put(batch->store, dependency, err);
-}
-
-static const struct job_dependency *find_edge(const struct batch *batch,
-                                              const struct catalog_request *request)
-{
-    const struct catalog_cache *cache = &batch->engine->plans.catalog;
-
-    for (uint32_t i = 0; i < cache->edges_count; i++)
-        if (uuid_eq(&cache->edges[i].id, &request->id) &&
-            !namespace_hides(&request->base, cache->edges[i].namespace_name))
-            return &cache->edges[i];
-    return NULL;
-}
-
-/* Releases the runs that wait because of it. */
-static int let_waiting_go(struct batch *batch, const struct job_dependency *edge, struct err *err)
-{
-    if (edge->mode != DEPENDENCY_GATE)
-        return 0;
-    TRY(batch_settle(batch, err));
-    TRY(jobs_load(batch, &edge->depends_on_job_id, 1, true, err));
-    return runs_release_waits(batch, &edge->depends_on_job_id, edge, err);
-}
-
-/* A run that waits keeps waiting for what it was made to wait for; a gate that is removed releases
- * all. */
-static int update_dependency(struct batch *batch, struct catalog_request *request)
-{
-    const struct job_dependency *edge = find_edge(batch, request);
-    const struct job_dependency *given = &request->item.dependency;
-    struct err *err = &request->base.err;
-    struct job_dependency changed;
-    struct batch_job *job;
-
-    if (!edge)
-        return catalog_no_such(err, "dependency", &request->id);
-    changed = *edge;
-    changed.namespace_name = arena_str(request->base.arena, edge->namespace_name);
-    changed.config = arena_str(request->base.arena, edge->config);
-    if (request->set & DEPENDENCY_FIELD_TYPE)
-        changed.kind = given->kind;
-    if (request->set & DEPENDENCY_FIELD_CONFIG)
-        changed.config = given->config;
-    TRY(job_dependency_read(&changed, err));
-    TRY(catalog_job(batch, &request->base, &changed.job_id, &job, err));
-    TRY(triggers_check(batch, &changed, job->job, err));
-    TRY(verbs_of(batch)->dependency_put(batch->store, &changed, err));
-    request->item.dependency = changed;
-    return changed.mode == DEPENDENCY_GATE ? 0 : let_waiting_go(batch, edge, err);
-}
-
-static int delete_dependency(struct batch *batch, struct catalog_request *request)
-{
-    const struct job_dependency *edge = find_edge(batch, request);
-    struct err *err = &request->base.err;
-    struct batch_job *job;
-
-    if (!edge)
-        return catalog_no_such(err, "dependency", &request->id);
-    TRY(catalog_job(batch, &request->base, &edge->job_id, &job, err));
-    FAULT_POINT("catalog.delete");
-    TRY(verbs_of(batch)->dependency_delete(batch->store, &edge->id, err));
-    return let_waiting_go(batch, edge, err);
-}
-
 /* ---- all of them ---- */
 
 /* A job belongs to the user in created_by, what is planned for it to the user of its job, and a
@@ -467,13 +344,14 @@ static int apply(struct batch *batch, struct catalog_request *request)
 {
     static int (*const acts[][3])(struct batch *, struct catalog_request *) = {
         [CATALOG_CATEGORY] = {create_category, update_category, delete_category},
-        [CATALOG_JOB] = {create_job, update_job, delete_job},
-        [CATALOG_DEPENDENCY] = {create_dependency, update_dependency, delete_dependency}};
+        [CATALOG_JOB] = {create_job, update_job, delete_job}};
 
     if (request->kind == CATALOG_SCHEDULE)
         return catalog_schedule(batch, request);
     if (request->kind == CATALOG_RECURRING)
         return catalog_recurring(batch, request);
+    if (request->kind == CATALOG_DEPENDENCY)
+        return catalog_dependency(batch, request);
     return acts[request->kind][request->op](batch, request);
 }
 
@@ -526,7 +404,7 @@ static int load_before(struct batch *batch, const struct catalog_request *reques
         *before = recurring;
         break;
     default:
-        *before = find_edge(batch, request);
+        *before = catalog_find_dependency(batch, request);
     }
     return 0;
 }

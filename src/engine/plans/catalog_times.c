@@ -285,8 +285,7 @@ static int delete_pattern(struct batch *batch, struct catalog_request *request)
 {
     struct recurring *pattern;
 
-    if (load_pattern(batch, request, &pattern) < 0)
-        return -(int)request->base.err.code;
+    TRY(load_pattern(batch, request, &pattern));
     FAULT_POINT("catalog.delete");
     return verbs_of(batch)->recurring_delete(batch->store, &request->id, &request->base.err);
 }

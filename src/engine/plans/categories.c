@@ -242,10 +242,8 @@ int category_of_job(struct batch *batch, const struct job *job, struct category_
 {
     bool general = uuid_is_nil(&job->category_id);
 
-    if ((general ? categories_find(batch, job->namespace_name, STR(CATEGORY_GENERAL),
-                                   state, err)
-                 : categories_get(batch, &job->category_id, state, err)) < 0)
-        return -(int)err->code;
+    TRY(general ? categories_find(batch, job->namespace_name, STR(CATEGORY_GENERAL), state, err)
+                : categories_get(batch, &job->category_id, state, err));
     if (!*state)
         return err_set_field(err, ERR_INVALID, "category", "the category of job '" STR_FMT
                              "' is not there; give it another one", STR_ARG(job->name));

@@ -398,14 +398,12 @@ int claim_apply(struct batch *batch, struct request *base)
     struct worker_state *worker;
 
     request->claimed_count = 0;
-    if (workers_find_of(batch, base, request->worker_id, &worker, &request->base.err) < 0)
-        return -(int)request->base.err.code;
+    TRY(workers_find_of(batch, base, request->worker_id, &worker, &request->base.err));
     request->lease_ms = batch->engine->settings->lease_ms;
     if (!workers_usable(worker, base))
         return workers_unknown(&request->base.err);
     TRY(enter_queues(request, worker));
-    if (workers_renew(batch, worker, &request->base.err) < 0)
-        return -(int)request->base.err.code;
+    TRY(workers_renew(batch, worker, &request->base.err));
     return try_claim(batch, request, worker, &request->base.err);
 }
 

@@ -1,5 +1,5 @@
 /* Enqueue: a request is one unit, all of its tasks or none. Everything that can refuse it is
- * checked before anything is put into the batch. */
+ * checked before anything is put into the batch (enqueue_checks.c). */
 #include "engine/tasks/enqueue.h"
 
 #include "base/fault.h"
@@ -20,151 +20,12 @@
 #include "engine/plans/categories.h"
 #include "engine/plans/runs.h"
 #include "engine/tasks/ended.h"
+#include "engine/tasks/enqueue_int.h"
+#include "engine/tasks/intake.h"
 #include "engine/tasks/reports.h"
 #include "store/sealed/sealed.h"
 
 #include <stdio.h>
-
-/* What one call of enqueue_tasks works on. */
-struct plan {
-    struct batch *batch;
-    struct task_input *inputs;
-    uint32_t count;
-    enum actor actor;
-    struct task *parent;
-    struct arena *arena;
-    struct task **tasks;
-    bool *duplicate;
-    bool *differs;
-    struct err *err;
-    struct culprit culprit; /* of the task that is placed: the parent that ended otherwise */
-};
-
-/* Found ones stay in the batch. Those of a fork whose original had begun are done with: retention
- * may have removed them. */
-static int check_parents_of(struct plan *plan, struct task_input *input)
-{
-    uint32_t kept = 0;
-
-    for (uint32_t d = 0; d < input->depends_on_count; d++) {
-        struct input_dependency *dependency = &input->depends_on[d];
-        struct task *parent = NULL;
-        char id[UUID_TEXT_BYTES];
-        bool hides = false;
-
-        if (!dependency->ref.data)
-            TRY(batch_task(plan->batch, &dependency->task_id, &parent, plan->err));
-        if (parent && !str_eq(parent->spec.namespace_name, input->spec.namespace_name))
-            parent = NULL;
-        if (parent)
-            TRY(rights_depend(input, plan->parent, parent, &hides, plan->err));
-        if (hides)
-            parent = NULL; /* as if there were none */
-        if (dependency->ref.data || parent) {
-            input->depends_on[kept++] = *dependency;
-            continue;
-        }
-        if (input->had_begun)
-            continue;
-        uuid_format(&dependency->task_id, id);
-        return err_set_field(
-            plan->err, ERR_INVALID, "depends_on", "there is no task %s to depend on%s", id,
-            plan->batch->engine->config.lives_here ? " in the store of this queue" : "");
-    }
-    input->depends_on_count = kept;
-    return 0;
-}
-
-/* Every named parent must be there. */
-static int check_parents(struct plan *plan)
-{
-    for (uint32_t i = 0; i < plan->count; i++)
-        TRY(check_parents_of(plan, &plan->inputs[i]));
-    return 0;
-}
-
-/* What a plain task leaves out it gets of its category, also of one that is not active. */
-static int take_category(struct plan *plan, struct task_input *input)
-{
-    struct category_state *category;
-
-    TRY(categories_find(plan->batch, input->spec.namespace_name, input->category, &category,
-                        plan->err));
-    if (!category)
-        return err_set_field(plan->err, ERR_INVALID, "category",
-                             "there is no category '" STR_FMT "'%s", STR_ARG(input->category),
-                             catalog_here(plan->batch->engine) ? ""
-                                                               : " in the store of this queue");
-    category_fill(&category->row, &category->rules, plan->batch->engine->settings, input);
-    input->spec.category_id = category->row.id;
-    input->spec.queue = arena_str(plan->arena, input->spec.queue); /* outlives the category */
-    return input->spec.queue.data ? 0 : err_no_memory(plan->err);
-}
-
-/* There must be room for those that are not there yet. They come into being with their first task
- * (make_queues): what is refused leaves nothing behind. */
-static int check_queues(struct plan *plan)
-{
-    MAP_AUTO struct map fresh = MAP_INIT;
-
-    for (uint32_t i = 0; i < plan->count; i++) {
-        struct str queue = plan->inputs[i].spec.queue;
-
-        if ((i > 0 && str_eq(queue, plan->inputs[i - 1].spec.queue)) ||
-            limits_queue(plan->batch->engine, queue))
-            continue;
-        if (map_put(&fresh, queue, plan) < 0)
-            return err_no_memory(plan->err);
-        TRY(limits_queue_room(plan->batch, queue, map_count(&fresh), plan->err));
-    }
-    return 0;
-}
-
-/* What one user's credential makes is that user's; a child is its parent's user's. */
-static int take_user(struct plan *plan, struct task_input *input)
-{
-    const struct principal *maker = input->maker;
-
-    if (!input->spec.user_id.data && plan->parent)
-        input->spec.user_id = plan->parent->spec.user_id;
-    if (!maker || !maker->user_id.data)
-        return 0;
-    TRY(principal_check_user(maker, "user_id", input->spec.user_id, plan->err));
-    input->spec.user_id = maker->user_id;
-    return 0;
-}
-
-/* What the credential of its maker is limited to. */
-static int check_rights(struct plan *plan, struct task_input *input)
-{
-    TRY(take_user(plan, input));
-    if (input->spec.callback.url.data && input->maker)
-        TRY(callback_check_right(plan->batch->engine->settings, input->maker, plan->err));
-    if (plan->parent)
-        TRY(makers_check_child(plan->batch->engine, plan->parent, input, plan->err));
-    if (!input->maker || !uuid_is_nil(&input->spec.origin.job_id)) /* runs: make_input */
-        return 0;
-    return principal_check_work(input->maker, queue_name_plain(input->spec.queue),
-                                input->spec.type, input->category, plan->err);
-}
-
-static int check_places(struct plan *plan)
-{
-    for (uint32_t i = 0; i < plan->count; i++) {
-        if (plan->inputs[i].category.data)
-            TRY(take_category(plan, &plan->inputs[i]));
-        TRY(check_rights(plan, &plan->inputs[i]));
-        TRY(queue_name_enter(plan->inputs[i].spec.namespace_name, &plan->inputs[i].spec.queue,
-                             plan->arena, plan->err));
-        if (i > 0 && str_eq(plan->inputs[i].spec.queue, plan->inputs[i - 1].spec.queue))
-            continue;
-        if (!queue_lives_here(plan->batch->engine, plan->inputs[i].spec.queue))
-            return err_set_field(plan->err, ERR_INVALID, "queue", "the queue '" STR_FMT "' lives "
-                                 "in another store; one step cannot be taken in two of them",
-                                 STR_ARG(queue_name_plain(plan->inputs[i].spec.queue)));
-    }
-    return check_queues(plan);
-}
 
 static int make_queues(struct plan *plan)
 {
@@ -174,31 +35,6 @@ static int make_queues(struct plan *plan)
         if (!plan->duplicate[i])
             TRY(limits_queue_make(plan->batch, plan->inputs[i].spec.queue, &state, plan->err));
     }
-    return 0;
-}
-
-/* An array with refs is a workflow; without a name of its own it gets one. */
-static int name_workflow(struct plan *plan)
-{
-    struct str name = STR_NONE;
-
-    for (uint32_t i = 0; i < plan->count && !name.data; i++) {
-        struct uuid id;
-        char text[UUID_TEXT_BYTES];
-
-        for (uint32_t d = 0; d < plan->inputs[i].depends_on_count && !name.data; d++) {
-            if (!plan->inputs[i].depends_on[d].ref.data)
-                continue;
-            id = uuid7_new(&plan->batch->engine->ids, plan->batch->now_us);
-            uuid_format(&id, text);
-            name = arena_str(plan->arena, str_of(text));
-            if (!name.data)
-                return err_no_memory(plan->err);
-        }
-    }
-    for (uint32_t i = 0; i < plan->count && name.data; i++)
-        if (!plan->inputs[i].spec.workflow_id.data)
-            plan->inputs[i].spec.workflow_id = name;
     return 0;
 }
 
@@ -222,7 +58,6 @@ static struct str maker_of(const struct plan *plan, const struct task_input *inp
     return input->maker ? input->maker->key : input->spec.origin.principal;
 }
 
-/* A run's task got its id before. */
 /* What a handler of an encrypted task hands on is encrypted, unless it says how it is stored. */
 static void inherit_seal(const struct task *parent, struct arena *arena, struct task_seal *seal)
 {
@@ -231,6 +66,24 @@ static void inherit_seal(const struct task *parent, struct arena *arena, struct 
     seal->encrypt = parent->spec.seal.encrypt;
     if (parent->spec.seal.fields.data)
         seal->fields = arena_str(arena, parent->spec.seal.fields);
+}
+
+/* A run's task got its id before, as did one that was enqueued with SQL. */
+static void name_task(struct batch *batch, const struct task_input *input,
+                      const struct run_wish *wish, struct task *task)
+{
+    if (wish) {
+        task->key = wish->key;
+        task->id = wish->id;
+    } else if (input->given_key) {
+        task->key = input->given_key;
+        task->id = input->given_id;
+        if (input->given_at_us < batch->now_us)
+            task->spec.created_at_us = input->given_at_us;
+    } else {
+        task->key = batch->store->verbs->task_key_next(batch->store);
+        task->id = uuid7_new_keyed(&batch->engine->ids, batch->now_us, task->key);
+    }
 }
 
 static struct task *make_task(struct plan *plan, struct task_input *input,
@@ -257,15 +110,14 @@ static struct task *make_task(struct plan *plan, struct task_input *input,
     }
     task->has_spec = true;
     task->has_data = true;
-    task->key = wish ? wish->key : batch->store->verbs->task_key_next(batch->store);
-    task->id = wish ? wish->id : uuid7_new_keyed(&batch->engine->ids, batch->now_us, task->key);
+    name_task(batch, input, wish, task);
     task->state = STR("Queued");
     task->data = input->data;
     task->about = input->about;
     task->priority = input->priority;
     task->updated_at_us = batch->now_us;
     if (input->delay_ms > 0) {
-        task->scheduled_at_us = batch->now_us + input->delay_ms * CLOCK_MS_US;
+        task->scheduled_at_us = task->spec.created_at_us + input->delay_ms * CLOCK_MS_US;
     } else if (input->spec.run_at_us) {
         task->scheduled_at_us = input->spec.run_at_us;
         task->by_wall = true;
@@ -317,6 +169,25 @@ static int find_owner(struct plan *plan, struct unique *unique, uint32_t before,
                                                          "run verify");
 }
 
+/* What has it may have been enqueued with SQL and be no task yet: it becomes one now. */
+static int reserve_one(struct plan *plan, struct unique *unique, uint32_t at)
+{
+    struct batch *batch = plan->batch;
+    int64_t wanted = unique->task_key;
+
+    TRY(batch->store->verbs->uniques_reserve(batch->store, unique, 1, plan->err));
+    batch->wrote = true;
+    for (uint32_t i = 0; i < at; i++)
+        if (plan->tasks[i]->key == unique->task_key)
+            return 0;
+    if (unique->task_key == wanted || !uuid_is_nil(&unique->owner) || !batch->store->intake)
+        return 0;
+    TRY(intake_take_key(batch, unique->task_key, plan->err));
+    TRY(batch_flush(batch, plan->err));
+    unique->task_key = wanted;
+    return batch->store->verbs->uniques_reserve(batch->store, unique, 1, plan->err);
+}
+
 /* Or payloads of others could be tried out. */
 static bool tells_payload(const struct principal *maker, const struct task *owner)
 {
@@ -325,7 +196,6 @@ static bool tells_payload(const struct principal *maker, const struct task *owne
 
 static int reserve(struct plan *plan, uint32_t at)
 {
-    struct batch *batch = plan->batch;
     struct task *task = plan->tasks[at];
     bool by_key = task->spec.idempotency_key.data != NULL;
     struct unique unique = {.kind = by_key ? UNIQUE_KEY : UNIQUE_HASH,
@@ -337,8 +207,7 @@ static int reserve(struct plan *plan, uint32_t at)
 
     if (!unique.value.data)
         return 0;
-    TRY(batch->store->verbs->uniques_reserve(batch->store, &unique, 1, plan->err));
-    batch->wrote = true;
+    TRY(reserve_one(plan, &unique, at));
     if (unique.task_key == task->key)
         return 0;
     if (find_owner(plan, &unique, at, &owner) < 0 || !owner)
@@ -357,7 +226,6 @@ static int reserve(struct plan *plan, uint32_t at)
 
 static int reserve_external(struct plan *plan, uint32_t at)
 {
-    struct batch *batch = plan->batch;
     struct task *task = plan->tasks[at];
     struct unique unique = {.kind = UNIQUE_EXTERNAL,
                             .namespace_name = task->spec.namespace_name,
@@ -367,8 +235,7 @@ static int reserve_external(struct plan *plan, uint32_t at)
 
     if (!unique.value.data || plan->duplicate[at])
         return 0;
-    TRY(batch->store->verbs->uniques_reserve(batch->store, &unique, 1, plan->err));
-    batch->wrote = true;
+    TRY(reserve_one(plan, &unique, at));
     if (unique.task_key == task->key)
         return 0;
     return err_set_field(plan->err, ERR_CONFLICT, "external_id",
@@ -590,12 +457,39 @@ static int add_task(struct plan *plan, uint32_t at)
     return end_unsatisfied(plan, task, to);
 }
 
+int enqueue_ended(struct batch *batch, struct task_input *input, enum status to, struct str why,
+                  struct str detail, struct err *err)
+{
+    struct plan plan = {.batch = batch, .inputs = input, .count = 1, .arena = &batch->arena,
+                        .err = err};
+    struct queue_state *queue;
+    struct task *task;
+    struct err sealed = {0};
+
+    TRY(queue_name_enter(input->spec.namespace_name, &input->spec.queue, &batch->arena, err));
+    task = TRY_MEMORY(make_task(&plan, input, NULL));
+    plan.err = &sealed;
+    if (admit_seal(&plan, task) < 0) { /* nothing is kept in clear text that must not be */
+        task->spec.payload = STR_NONE;
+        task->spec.seal = (struct task_seal){0};
+    }
+    TRY(limits_queue_make(batch, input->spec.queue, &queue, err));
+    TRY(batch_add(batch, task, err));
+    TRY(batch_move(batch, task, STATUS_PENDING, MOVE_ENQUEUE, "Queued", ACTOR_API, STR_NONE, err));
+    task->version = 1;
+    batch->engine->figures.stats.totals[TOTAL_ENQUEUED]++;
+    task->fault.error = task->fault.last = why;
+    task->fault.details = detail;
+    return batch_move(batch, task, to, to == STATUS_CANCELLED ? MOVE_CANCEL : MOVE_NO_HANDLER,
+                      to == STATUS_CANCELLED ? "Duplicate" : "Refused", ACTOR_LEADER, detail, err);
+}
+
 int enqueue_check(struct batch *batch, struct task_input *input, struct arena *arena,
                   struct err *err)
 {
     struct plan plan = {.batch = batch, .inputs = input, .count = 1, .arena = arena, .err = err};
 
-    return check_places(&plan);
+    return plan_check_places(&plan);
 }
 
 /* The task of a run: it has no key and no parents, and its waits are those of its job. */
@@ -633,11 +527,11 @@ int enqueue_tasks(struct batch *batch, struct task_input *inputs, uint32_t count
 
     for (uint32_t i = 0; parent && i < count; i++)
         inputs[i].spec.namespace_name = parent->spec.namespace_name;
-    TRY(check_parents(&plan));
-    TRY(check_places(&plan));
+    TRY(plan_check_parents(&plan));
+    TRY(plan_check_places(&plan));
     if (actor != ACTOR_LEADER)
         TRY(namespace_admit(batch, inputs, count, err));
-    TRY(name_workflow(&plan));
+    TRY(plan_name_workflow(&plan));
     for (uint32_t i = 0; i < count; i++) {
         duplicate[i] = differs[i] = false;
         tasks[i] = TRY_MEMORY(make_task(&plan, &inputs[i], NULL));

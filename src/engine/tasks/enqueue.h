@@ -15,6 +15,9 @@ int enqueue_apply(struct batch *batch, struct request *base);
 int enqueue_tasks(struct batch *batch, struct task_input *inputs, uint32_t count, enum actor actor,
                   struct task *parent, struct arena *arena, struct task **tasks, bool *duplicate,
                   bool *differs, struct err *err);
+/* One that ends at once, because it was enqueued with SQL and refused or a duplicate. */
+int enqueue_ended(struct batch *batch, struct task_input *input, enum status to, struct str why,
+                  struct str detail, struct err *err);
 /* For a run: makes every check that can refuse it, then the task, which waits for this many
  * others. */
 int enqueue_check(struct batch *batch, struct task_input *input, struct arena *arena,

@@ -21,6 +21,7 @@
 #define LAST_WORDS " (further refusals of this attempt are not logged)"
 #define REFUSAL_CPU_US_MAX 10000 /* to redact it, because all requests wait for this thread */
 #define RELEASED_HASH 1 /* what stands for a release where outcomes have their hash */
+#define SQL_HASH 2 /* of an outcome with SQL: what the worker says afterwards does not count */
 
 static bool is_outcome(enum report_op op)
 {
@@ -38,6 +39,8 @@ static int64_t content_hash(const struct report *report)
 
     if (report->op == REPORT_RELEASE) /* says nothing else */
         return RELEASED_HASH;
+    if (report->by_sql)
+        return SQL_HASH;
     for (size_t i = 0; i < sizeof parts / sizeof parts[0]; i++)
         hash = hash_bytes64(parts[i].data ? parts[i].data : "", parts[i].len, hash + i);
     hash = hash_bytes64(numbers, sizeof numbers, hash);
@@ -266,7 +269,8 @@ static int answer_stale(struct batch *batch, struct task *task, struct str worke
         task->lease.outcome_hash == content_hash(report))
         return 0;
     if (answered && is_outcome(report->op) && task->lease.outcome_hash != RELEASED_HASH) {
-        if (task->lease.outcome_hash != content_hash(report))
+        if (task->lease.outcome_hash != SQL_HASH &&
+            task->lease.outcome_hash != content_hash(report))
             refuse(result, ERR_CONFLICT, "another outcome was reported under this lease before");
         return 0;
     }
@@ -407,8 +411,7 @@ static int prefetch(struct batch *batch, struct report_request *request)
         ids[i] = request->reports[i].task_id;
         tokens[i] = request->reports[i].lease_token;
     }
-    if (batch_recall(batch, ids, tokens, request->count, &request->base.err) < 0)
-        return -(int)request->base.err.code;
+    TRY(batch_recall(batch, ids, tokens, request->count, &request->base.err));
     return batch_prefetch(batch, ids, request->count, &request->base.err);
 }
 
@@ -437,8 +440,7 @@ int report_apply(struct batch *batch, struct request *base)
         request->worker_id = STR_NONE;
     else
         TRY(hear_worker(batch, request));
-    if (prefetch(batch, request) < 0)
-        return -(int)request->base.err.code;
+    TRY(prefetch(batch, request));
     for (uint32_t i = 0; i < request->count; i++) {
         struct report_result *result = &request->results[i];
         struct report *report = &request->reports[i];
@@ -448,11 +450,9 @@ int report_apply(struct batch *batch, struct request *base)
         name_maker(base, report);
         if (!refused)
             *result = (struct report_result){.code = ERR_NONE};
-        if ((refused ? apply_refused(batch, request->worker_id, report, result,
-                                     &request->base.err)
-                     : apply_element(batch, request->worker_id, report, result,
-                                     &request->base.err)) < 0)
-            return -(int)request->base.err.code;
+        TRY(refused ? apply_refused(batch, request->worker_id, report, result, &request->base.err)
+                    : apply_element(batch, request->worker_id, report, result,
+                                    &request->base.err));
     }
     return 0;
 }

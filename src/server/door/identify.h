@@ -22,6 +22,10 @@ struct identity {
     bool waits;                        /* not known yet: the issuer's keys are being fetched */
 };
 
+/* Whether this text can be the server's own token. One that was made for a client says itself who
+ * that is: a server that finds it in its environment must not make it root, nor outlive its end. */
+bool door_is_own_token(struct str token);
+
 /* Whether requests without a credential are let in as `local`: on loopback, as long as there is
  * nothing to show. */
 bool door_is_open(const struct auth *auth, const struct tokens *tokens);

@@ -20,6 +20,7 @@ struct held_call {
     struct refusal_timer *timer;
     struct api_call *call;
     int64_t due_us;
+    int status; /* of an answer; 0 = the call fails */
 };
 
 struct refusal_timer {
@@ -44,7 +45,8 @@ static int64_t due_us(const struct api_call *call, int64_t now_us)
 static void let_go(struct held_call *held)
 {
     TAILQ_REMOVE(&held->timer->held, held, others);
-    call_fail(held->call);
+    if (!held->status || call_reply(held->call, held->status) < 0)
+        call_fail(held->call);
 }
 
 static void plan(struct refusal_timer *timer)
@@ -118,22 +120,22 @@ void refusal_timer_note(struct api_call *call)
 {
     const struct principal *principal = call->principal;
 
-    if (principal && (principal->user_id.data || !principal_allows(principal, SCOPE_TASKS_READ)))
+    if (principal && (principal->user_id.data || !principal_allows(principal, SCOPE_TASKS_READ) ||
+                      (!principal_is_global(principal) &&
+                       engine_namespaces(call->server->engine) > 1)))
         call->came_us = clock_boot_us();
 }
 
-/* ERR_INVALID too: what is wrong with a request may reveal a row that it names. */
-bool refusal_timer_takes(struct refusal_timer *timer, struct api_call *call)
+static bool hold(struct refusal_timer *timer, struct api_call *call, int status)
 {
     struct held_call *held, *at;
 
-    if (!call->came_us || !call->route || call->server->stopping ||
-        (call->err.code != ERR_NOT_FOUND && call->err.code != ERR_INVALID))
+    if (!call->came_us || !call->route || call->server->stopping)
         return false;
     held = arena_alloc(call->arena, sizeof *held);
     if (!held)
         return false;
-    *held = (struct held_call){.timer = timer, .call = call,
+    *held = (struct held_call){.timer = timer, .call = call, .status = status,
                                .due_us = due_us(call, clock_boot_us())};
     call->came_us = 0; /* once */
     at = TAILQ_LAST(&timer->held, held_calls);
@@ -147,4 +149,16 @@ bool refusal_timer_takes(struct refusal_timer *timer, struct api_call *call)
     if (TAILQ_FIRST(&timer->held) == held)
         plan(timer);
     return true;
+}
+
+/* ERR_INVALID too: what is wrong with a request may reveal a row that it names. */
+bool refusal_timer_takes(struct refusal_timer *timer, struct api_call *call)
+{
+    return (call->err.code == ERR_NOT_FOUND || call->err.code == ERR_INVALID) &&
+           hold(timer, call, 0);
+}
+
+int refusal_timer_reply(struct refusal_timer *timer, struct api_call *call, int status)
+{
+    return hold(timer, call, status) ? 0 : call_reply(call, status);
 }

@@ -19,5 +19,7 @@ void refusal_timer_stop(struct refusal_timer *timer); /* sends all delayed refus
 void refusal_timer_note(struct api_call *call);
 /* True: the timer has taken the call and will send its refusal later. */
 bool refusal_timer_takes(struct refusal_timer *timer, struct api_call *call);
+/* The same for an answer (call->out) that says of a hidden row that it is missing. */
+int refusal_timer_reply(struct refusal_timer *timer, struct api_call *call, int status);
 
 #endif

@@ -5,6 +5,24 @@
 
 #define NAMED(view) ((const struct metrics_label[]){{"service", (view)->name}, {NULL, STR_NONE}})
 
+/* A type of tasks may name a method, and with it what only its namespace is to know: open metrics
+ * count all methods together. */
+static void write_all_calls(struct buf *out, const struct service_view *view)
+{
+    for (int result = 0; result < SERVICE_RESULT_COUNT; result++) {
+        const struct metrics_label labels[] = {
+            {"service", view->name},
+            {"outcome", str_of(service_result_word((enum service_result)result))},
+            {NULL, STR_NONE}};
+        int64_t sum = 0;
+
+        for (uint32_t i = 0; i < view->figures.methods_count; i++)
+            sum += view->figures.methods[i].calls[result];
+        if (sum)
+            metrics_sample(out, "service_calls_total", labels, sum);
+    }
+}
+
 static void write_calls(struct buf *out, const struct service_view *view)
 {
     for (uint32_t i = 0; i < view->figures.methods_count; i++) {
@@ -86,7 +104,7 @@ void metrics_write_services(struct api_call *call)
     write_gauges(out, views, count);
     metrics_head(out, "service_calls_total", "counter", "Calls that ended, by what came of them.");
     for (uint32_t i = 0; i < count; i++)
-        write_calls(out, &views[i]);
+        (call->principal ? write_calls : write_all_calls)(out, &views[i]);
     metrics_head(out, "service_timeouts_total", "counter", "Calls that took too long.");
     for (uint32_t i = 0; i < count; i++)
         metrics_sample(out, "service_timeouts_total", NAMED(&views[i]), timeouts(&views[i]));

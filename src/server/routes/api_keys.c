@@ -140,6 +140,8 @@ static int read_destroy(struct api_call *call, struct keys_request *request)
                              "\"user_id\", \"namespace\", or a user within a namespace");
     if (str_empty(request->namespace_name))
         request->namespace_name = STR_NONE;
+    else
+        TRY(namespace_check_name(request->namespace_name, &call->err));
     if (str_empty(request->user_id))
         request->user_id = STR_NONE;
     return 0;

@@ -3,6 +3,7 @@
  * functions. */
 #include "server/api.h"
 #include "server/body.h"
+#include "server/door/door.h"
 #include "server/routes/api_tasks.h"
 #include "server/visibility.h"
 
@@ -469,7 +470,7 @@ static int looked(struct api_call *call)
     buf_text(&call->out, "{\"valid\":false,\"reason\":\"not_found\",\"detail\":{");
     render_uuid(&call->out, "task_id", &request->task_id);
     buf_text(&call->out, "}}");
-    return call_reply(call, 200);
+    return refusal_timer_reply(call->server->door->refusal_timer, call, 200);
 }
 
 int api_recovery_validate(struct api_call *call)

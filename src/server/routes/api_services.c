@@ -1,4 +1,5 @@
-/* Target services as this node knows them: address, health, figures. Loop thread. */
+/* Target services as this node knows them: address, health, figures, which are of all namespaces
+ * that this node works for. Loop thread. */
 #include "server/routes/api_services.h"
 
 #include "server/page.h"
@@ -9,9 +10,24 @@
 #include "core/render.h"
 #include "core/service/service_url.h"
 
-static uint32_t count_services(const struct server *server)
+/* In the namespaces that they are called for, and to those who may see all. */
+static bool is_shown(const struct api_call *call)
 {
-    return server->shown.services ? server->shown.services->count(server->shown.services->ctx) : 0;
+    const struct pool_settings *pool = &call->server->settings->pool;
+
+    if (principal_is_global(call->principal))
+        return true;
+    for (uint32_t i = 0; i < pool->namespaces_count; i++)
+        if (str_eq(pool->namespaces[i], call_namespace(call)))
+            return true;
+    return pool->namespaces_count == 0 && str_is(call_namespace(call), TASK_DEFAULT_NAMESPACE);
+}
+
+static uint32_t count_services(const struct api_call *call)
+{
+    const struct service_views *services = call->server->shown.services;
+
+    return services && is_shown(call) ? services->count(services->ctx) : 0;
 }
 
 static void write_rate(struct buf *out, const char *key, const struct service_span *span)
@@ -87,7 +103,7 @@ static struct page_entry entry_of(const void *ctx, uint32_t i)
 static struct service_view *read_all(struct api_call *call, uint32_t *count)
 {
     const struct service_views *services = call->server->shown.services;
-    uint32_t cap = count_services(call->server);
+    uint32_t cap = count_services(call);
     struct service_view *views = arena_alloc_array(call->arena, cap + 1, sizeof *views);
 
     *count = 0;

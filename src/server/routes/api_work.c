@@ -10,6 +10,7 @@
 #include "base/json.h"
 #include "core/render.h"
 #include "core/service/call_keys.h"
+#include "core/service/service_url.h"
 
 /* Tasks beyond this are given back for the next claim. */
 #define CLAIM_BYTES_ENOUGH ((size_t)64 << 20)
@@ -114,6 +115,17 @@ static int claimed(struct api_call *call)
     return i < request->claimed_count ? release(call, i) : reply_claim(call);
 }
 
+/* Who gets a proof can call the service in Perdura's name, and who says that it is down keeps
+ * others from calling it: that is for credentials that may take its tasks. */
+static int check_service(struct api_call *call, struct str service)
+{
+    struct str tasks = service_type(service, STR("*"), call->arena);
+
+    if (!tasks.data)
+        return call_no_memory(call);
+    return call_check_names(call, &call->principal->types, "types", &tasks, 1);
+}
+
 int api_worker_claim(struct api_call *call)
 {
     struct claim_request *request = CALL_NEW(call, sizeof *request);
@@ -126,6 +138,8 @@ int api_worker_claim(struct api_call *call)
                          request->queues_count));
     TRY(call_check_names(call, &call->principal->types, "types", request->types,
                          request->types_count));
+    for (uint32_t i = 0; i < request->services_count; i++)
+        TRY(check_service(call, request->services[i]));
     http_release_body(call->exchange);
     return call_submit_waiting(call, &request->base, REQUEST_CLAIM, claimed);
 }
@@ -264,5 +278,7 @@ int api_worker_heartbeat(struct api_call *call)
 
     request->worker_id = call->name;
     TRY(parse_heartbeat(call->request->body, call->arena, request, &call->err));
+    for (uint32_t i = 0; i < request->holds_count; i++)
+        TRY(check_service(call, request->holds[i].service));
     return call_submit(call, &request->base, REQUEST_HEARTBEAT, beaten);
 }

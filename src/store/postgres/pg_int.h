@@ -12,7 +12,6 @@
 #include "store/rows/rows.h"
 #include "store/store.h"
 
-#define PG_KEY_BLOCK 100 /* keys per block of the sequence; as in the migrations */
 /* How long a block is used before asking whether another node took a later one. Keys of all nodes
  * grow with time to within this long. */
 #define PG_KEY_AGE_US INT64_C(1000000)

@@ -330,7 +330,8 @@ static void hear_word(struct pg_keeper *keeper, struct str word)
         keeper->watch.on_hint(keeper->watch.ctx, word);
 }
 
-/* A message is the sender's node id, then words. Without words it means all queues. */
+/* A message is the sender's node id, or nothing if SQL sent it, then words. Without words it means
+ * all queues. */
 static void hear(struct pg_keeper *keeper, const char *text)
 {
     size_t len = strcspn(text, "\x1f");
@@ -338,7 +339,8 @@ static void hear(struct pg_keeper *keeper, const char *text)
 
     if (str_is(str_span(text, len), keeper->watch.node_id))
         return;
-    atomic_store(&keeper->heard_us, clock_boot_us());
+    if (len > 0)
+        atomic_store(&keeper->heard_us, clock_boot_us());
     if (!keeper->watch.on_hint)
         return;
     if (all) {

@@ -17,9 +17,11 @@
 #include <stdlib.h>
 
 #define OUTBOX_BLOCK 100 /* keys taken from the sequence at a time; as in the migration */
-#define BLOCKS_MAX 160 /* asked for at once by large requests: more than an array has */
+#define BLOCKS_MAX 1600 /* asked for at once by large requests: more than an array has */
 
 struct keys {
+    int64_t block;    /* keys of one block, as in the migrations */
+    uint32_t least;   /* blocks asked for at once */
     int64_t next;
     int64_t end;
     int64_t until_us; /* by CLOCK_BOOTTIME: when to check the sequence */
@@ -34,12 +36,19 @@ struct pg_keyring {
     struct keys tasks, executions;
 };
 
+/* Blocks of task keys are small, because a task that is enqueued with SQL uses up a whole one. */
+static const struct keys no_task_keys = {.block = 10, .least = 10};
+static const struct keys no_execution_keys = {.block = 100, .least = 1};
+
 struct pg_keyring *pg_keyring_new(void)
 {
     struct pg_keyring *ring = calloc(1, sizeof *ring);
 
-    if (ring)
-        pthread_mutex_init(&ring->mutex, NULL);
+    if (!ring)
+        return NULL;
+    pthread_mutex_init(&ring->mutex, NULL);
+    ring->tasks = no_task_keys;
+    ring->executions = no_execution_keys;
     return ring;
 }
 
@@ -57,21 +66,22 @@ static struct pg_keyring *ring_of(struct pg_store *store)
 
 void pg_keys_forget(struct pg_store *store)
 {
-    static const struct keys none;
     struct pg_keyring *ring = ring_of(store);
 
     pthread_mutex_lock(&ring->mutex);
-    ring->tasks = ring->executions = none;
+    ring->tasks = no_task_keys;
+    ring->executions = no_execution_keys;
     pthread_mutex_unlock(&ring->mutex);
 }
 
 static uint32_t blocks_wanted(const struct keys *keys, int64_t now_us)
 {
     bool soon = keys->count > 0 && now_us < keys->asked_us + CLOCK_SECOND_US;
+    uint32_t most = BLOCKS_MAX / 10 * keys->least;
 
     if (!soon)
-        return 1;
-    return 2 * keys->count < BLOCKS_MAX ? 2 * keys->count : BLOCKS_MAX;
+        return keys->least;
+    return 2 * keys->count < most ? 2 * keys->count : most;
 }
 
 /* Gets more blocks, twice as many if the last ones lasted under a second. Unused keys are lost with
@@ -116,7 +126,7 @@ static int64_t key_next(struct pg_store *store, struct keys *keys, enum pg_sql_n
         return 0;
     if (keys->next == keys->end) {
         keys->next = keys->blocks[keys->used++];
-        keys->end = keys->next + PG_KEY_BLOCK;
+        keys->end = keys->next + keys->block;
     }
     return keys->next++;
 }

@@ -6,6 +6,7 @@
 #include "store/postgres/pg_int.h"
 
 #include "core/bounds.h"
+#include "store/log_memory.h"
 #include "store/log_store.h"
 
 #include <stddef.h>
@@ -69,6 +70,7 @@ struct chains {
 struct chain {
     struct log_head head;
     struct log_head before;         /* where it stood */
+    struct log_head known;          /* where this process left it; seq 0 = that is not known */
     bool found;                     /* it has lines */
     bool proven;                    /* what comes may be noted for a record */
     const struct log_entry *newest; /* that was not dropped */
@@ -105,6 +107,9 @@ static int list_chains(struct pg_store *store, struct chains *chains,
             continue;
         *chain = (struct chain){.head.execution_id = entries[i].execution_id,
                                 .newest = &entries[i]};
+        if (store->base.log_memory)
+            log_memory_known(store->base.log_memory, store->base.log_seen,
+                             &chain->head.execution_id, &chain->known);
         if (map_put(&chains->by_id, id_key(&chain->head.execution_id), chain) < 0)
             return err_no_memory(err);
         chains->count++;
@@ -120,6 +125,22 @@ static int take_last(struct pg_store *store, struct chain *chain, const struct l
     return log_may_follow(&store->base, last, &chain->newest->task_id, &chain->proven);
 }
 
+/* Another node has continued it since. chain_hash: of the line where this process had left it. */
+static int find_lost(struct pg_store *store, const struct chain *chain, struct str chain_hash,
+                     struct log_last *last, struct err *err)
+{
+    char hex[HASH_HEX_BYTES + 1];
+    bool cut = false;
+
+    if (chain->known.seq == 0 || chain->known.seq >= last->seq)
+        return 0;
+    hash_hex(chain->known.hash, HASH_BYTES, hex);
+    if (!chain_hash.data)
+        TRY(log_find_cut(&store->base, &chain->known, &cut, err));
+    last->lost = !cut && !str_is(chain_hash, hex);
+    return 0;
+}
+
 static int load_chains(struct pg_store *store, struct chains *chains, struct err *err)
 {
     struct pg_params *params = &store->conn.params;
@@ -130,22 +151,29 @@ static int load_chains(struct pg_store *store, struct chains *chains, struct err
     for (uint32_t i = 0; i < chains->count; i++)
         array_uuid(params, &chains->items[i].head.execution_id);
     array_end(params);
+    array_begin(params, PG_OID_INT8);
+    for (uint32_t i = 0; i < chains->count; i++)
+        array_int(params, chains->items[i].known.seq);
+    array_end(params);
     TRY(pg_query(store, PGSQL_logs_last, &result, err));
     for (int row = 0; rc == 0 && row < PQntuples(result); row++) {
         struct log_last last = pg_last_from_row(result, row);
         struct chain *chain = map_get(&chains->by_id, id_key(&last.execution_id));
 
-        if (chain)
-            rc = take_last(store, chain, &last);
+        if (!chain)
+            continue;
+        rc = find_lost(store, chain, view_text(result, row, 13), &last, err);
+        if (rc == 0 && take_last(store, chain, &last) < 0)
+            rc = err_no_memory(err);
     }
     PQclear(result);
     for (uint32_t i = 0; rc == 0 && i < chains->count; i++) {
         const struct log_last none = {.execution_id = chains->items[i].head.execution_id};
 
-        if (!chains->items[i].found)
-            rc = take_last(store, &chains->items[i], &none);
+        if (!chains->items[i].found && take_last(store, &chains->items[i], &none) < 0)
+            rc = err_no_memory(err);
     }
-    return rc < 0 ? err_no_memory(err) : 0;
+    return rc;
 }
 
 /* The row to be stored: the line with its number and hash; for the last one an execution may have a
@@ -477,21 +505,53 @@ static int anchors_read(struct store *base, int64_t after_serial, uint32_t limit
     return arena->failed ? err_no_memory(err) : 0;
 }
 
+static void put_ids(struct pg_params *params, const struct log_part *heads, uint32_t count)
+{
+    array_begin(params, PG_OID_UUID);
+    for (uint32_t i = 0; i < count; i++)
+        array_uuid(params, &heads[i].head.execution_id);
+    array_end(params);
+}
+
+/* One answer for each. */
+static int ask_each(struct pg_store *store, enum pg_sql_name name, uint32_t count, bool *answers,
+                    struct err *err)
+{
+    PGresult *result;
+
+    TRY(pg_query(store, name, &result, err));
+    for (uint32_t i = 0; i < count; i++)
+        answers[i] = (int)i >= PQntuples(result) || get_bool(result, (int)i, 0);
+    PQclear(result);
+    return 0;
+}
+
 static int heads_alive(struct store *base, const struct log_part *heads, uint32_t count,
                        bool *alive, struct err *err)
 {
-    struct pg_store *store = pg_of(base);
-    PGresult *result;
+    put_ids(&pg_of(base)->conn.params, heads, count);
+    return ask_each(pg_of(base), PGSQL_heads_alive, count, alive, err);
+}
 
-    array_begin(&store->conn.params, PG_OID_UUID);
+static int heads_stand(struct store *base, const struct log_part *heads, uint32_t count,
+                       bool *stand, struct err *err)
+{
+    struct pg_params *params = &pg_of(base)->conn.params;
+
+    put_ids(params, heads, count);
+    array_begin(params, PG_OID_INT8);
     for (uint32_t i = 0; i < count; i++)
-        array_uuid(&store->conn.params, &heads[i].head.execution_id);
-    array_end(&store->conn.params);
-    TRY(pg_query(store, PGSQL_heads_alive, &result, err));
-    for (uint32_t i = 0; i < count; i++)
-        alive[i] = (int)i >= PQntuples(result) || get_bool(result, (int)i, 0);
-    PQclear(result);
-    return 0;
+        array_int(params, heads[i].head.seq);
+    array_end(params);
+    array_begin(params, PG_OID_TEXT);
+    for (uint32_t i = 0; i < count; i++) {
+        char hex[HASH_HEX_BYTES + 1];
+
+        hash_hex(heads[i].head.hash, HASH_BYTES, hex);
+        array_text(params, str_of(hex));
+    }
+    array_end(params);
+    return ask_each(pg_of(base), PGSQL_heads_stand, count, stand, err);
 }
 
 static int anchors_trim(struct store *base, int64_t through_serial, struct err *err)
@@ -513,6 +573,7 @@ const struct log_verbs pg_log_verbs = {
     .anchor_insert = anchor_insert,
     .anchors_read = anchors_read,
     .heads_alive = heads_alive,
+    .heads_stand = heads_stand,
     .anchors_trim = anchors_trim,
     .lines_empty = pg_lines_empty,
     .runs_find = pg_log_runs_find,

@@ -480,6 +480,7 @@ int pg_store_open(struct store **out, struct str where, const struct store_optio
     }
     store->base.verbs = &verbs;
     store->base.namespaces = &rows_namespace_verbs;
+    store->base.intake = &rows_intake_verbs;
     store->rows.driver = &pg_rows_driver;
     store->base.rows = &store->rows;
     store->base.kind = "postgres";

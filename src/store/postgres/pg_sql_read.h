@@ -4,7 +4,7 @@
 #define STORE_POSTGRES_PG_SQL_READ_H
 
 #define PG_READ_STATEMENTS(X)                                                                   \
-    X(read_task)                                                                               \
+    X(read_task) X(read_intake)                                                                \
     X(log_bound) X(execution_logs_of) X(execution_log_bound)                                   \
     X(read_logs) X(list_counts) X(list_key_at) X(list_tasks) X(list_fits)                      \
     X(list_by_external) X(list_by_parent) X(list_by_context) X(list_by_workflow)               \

@@ -14,6 +14,7 @@
 
 extern const struct audit_verbs rows_audit_verbs;     /* rows_audit.c */
 extern const struct token_verbs rows_token_verbs;     /* rows_tokens.c */
+extern const struct intake_verbs rows_intake_verbs;   /* rows_intake.c */
 extern const struct measure_verbs rows_measure_verbs; /* rows_measures.c */
 
 /* Of struct store_verbs, by file: recovery, uniques, waiting, relatives, executions, measures,

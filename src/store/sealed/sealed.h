@@ -37,6 +37,13 @@ int sealed_admit(struct store *store, struct task *task, const struct handler_ru
 int sealed_destroy(struct store *store, struct str namespace_name, struct str user_id,
                    int64_t now_us, int64_t *destroyed, struct err *err);
 
+/* A secret of the store itself, as hex: it follows from a data key, so that who has the store alone
+ * does not know it. `fact` keeps which key that is. Absent where there is none yet and nothing can
+ * be encrypted; *locked: there is one, and its key is not here. In a transaction, of a store under
+ * the layer. */
+int sealed_secret(struct store *store, const char *fact, struct arena *arena, struct str *secret,
+                  bool *locked, struct err *err);
+
 /* done where there never was one. */
 int seal_rotation_read(struct store *store, struct arena *arena, struct seal_rotation *state,
                        struct err *err);

@@ -42,6 +42,7 @@ struct sealed {
     struct fresh_key *fresh;
     struct data_key last; /* the key that was used last, of `last_place` */
     struct str last_place[3];
+    struct seal_cipher cipher; /* of the transaction under way */
     int64_t day; /* since 1970, of day_text */
     char day_text[CLOCK_TEXT_BYTES];
     uint8_t nonces[SEALED_NONCES][SEAL_NONCE_BYTES]; /* fetched ahead: one call for many */
@@ -69,6 +70,9 @@ int sealed_note(struct sealed *sealed, const struct task *task, struct sealed_ct
 /* The same by key; a task that is not there counts as not encrypted. */
 int sealed_ctx_of(struct sealed *sealed, int64_t task_key, struct sealed_ctx **ctx,
                   struct err *err);
+/* The data key to encrypt with, made where there is none; to be wiped after use. */
+int sealed_key(struct sealed *sealed, struct str namespace_name, struct str day,
+               struct str user_id, struct data_key *key, struct err *err);
 /* Where a text belongs in a row of a table. */
 struct seal_at {
     const char *table;
@@ -111,6 +115,7 @@ struct opener {
     bool has_key;
     enum opened key_opened;
     struct data_key key;
+    struct seal_cipher cipher;
 };
 void opener_begin(struct opener *opener, struct sealed *sealed, struct rows *rows,
                   struct arena *arena, struct err *err);
@@ -126,7 +131,11 @@ int open_task(struct opener *opener, struct task *task);
 int open_checkpoint(struct opener *opener, const struct uuid *task_id,
                     struct checkpoint *checkpoint, enum opened *opened);
 int open_recovery(struct opener *opener, struct recovery_entry *entry);
-struct str *seal_task_text(struct task *task, enum seal_text text);
+extern const size_t seal_task_offsets[SEAL_TEXTS_COUNT];
+static inline struct str *seal_task_text(struct task *task, enum seal_text text)
+{
+    return (struct str *)(void *)((char *)task + seal_task_offsets[text]);
+}
 extern const struct seal_at seal_task_places[SEAL_TEXTS_COUNT]; /* without their rows */
 
 /* ---- verbs ---- */

@@ -16,15 +16,14 @@ const struct seal_at seal_task_places[SEAL_TEXTS_COUNT] = {
     [SEAL_CHECKPOINT] = {.table = "tasks", .column = "checkpoint_data", .json = true},
 };
 
-struct str *seal_task_text(struct task *task, enum seal_text text)
-{
-    struct str *const texts[SEAL_TEXTS_COUNT] = {
-        [SEAL_PAYLOAD] = &task->spec.payload,   [SEAL_DATA] = &task->data,
-        [SEAL_ERROR] = &task->fault.error,      [SEAL_LAST_ERROR] = &task->fault.last,
-        [SEAL_DETAILS] = &task->fault.details,  [SEAL_CHECKPOINT] = &task->resume.checkpoint};
-
-    return texts[text];
-}
+const size_t seal_task_offsets[SEAL_TEXTS_COUNT] = {
+    [SEAL_PAYLOAD] = offsetof(struct task, spec.payload),
+    [SEAL_DATA] = offsetof(struct task, data),
+    [SEAL_ERROR] = offsetof(struct task, fault.error),
+    [SEAL_LAST_ERROR] = offsetof(struct task, fault.last),
+    [SEAL_DETAILS] = offsetof(struct task, fault.details),
+    [SEAL_CHECKPOINT] = offsetof(struct task, resume.checkpoint),
+};
 
 void opener_begin(struct opener *opener, struct sealed *sealed, struct rows *rows,
                   struct arena *arena, struct err *err)
@@ -35,6 +34,7 @@ void opener_begin(struct opener *opener, struct sealed *sealed, struct rows *row
 void opener_end(struct opener *opener)
 {
     sodium_memzero(opener->key.bytes, sizeof opener->key.bytes);
+    seal_cipher_deinit(&opener->cipher);
 }
 
 static struct str placeholder(enum opened opened)
@@ -92,7 +92,7 @@ static int open_envelope(struct opener *opener, struct str namespace_name,
         *opened = OPENED_DAMAGED;
         return 0;
     }
-    rc = envelope_open(opener->key.bytes, envelope, &place, opener->arena, clear);
+    rc = envelope_open(&opener->cipher, opener->key.bytes, envelope, &place, opener->arena, clear);
     if (rc == -ERR_MEMORY)
         return err_no_memory(opener->err);
     *opened = rc < 0 ? OPENED_DAMAGED : OPENED_WELL;
@@ -220,7 +220,7 @@ int open_task(struct opener *opener, struct task *task)
 {
     struct task_sealed *kept = NULL;
     char space[SEAL_ROW_BYTES];
-    struct str row = seal_row_id(&task->id, space);
+    struct str row = STR_NONE;
 
     task->row.sealed = NULL;
     task->row.sealed_in = 0;
@@ -234,6 +234,8 @@ int open_task(struct opener *opener, struct task *task)
 
         if (!stored.data)
             continue;
+        if (!row.data)
+            row = seal_row_id(&task->id, space);
         TRY(open_task_text(opener, task, (enum seal_text)i, row, &opened));
         if (opened == OPENED_CLEAR)
             continue;

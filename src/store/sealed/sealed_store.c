@@ -13,6 +13,7 @@ static void wipe(struct sealed *sealed)
         sodium_memzero(fresh->bytes, sizeof fresh->bytes);
     sealed->fresh = NULL;
     sodium_memzero(&sealed->last, sizeof sealed->last);
+    seal_cipher_deinit(&sealed->cipher);
     sealed->last_place[0] = STR_NONE;
     sealed->forgets = false;
 }

@@ -15,13 +15,12 @@
 struct str seal_row_id(const struct uuid *id, char out[SEAL_ROW_BYTES])
 {
     uuid_format(id, out);
-    return str_of(out);
+    return str_span(out, UUID_TEXT_BYTES - 1);
 }
 
 struct str seal_row_number(int64_t number, char out[SEAL_ROW_BYTES])
 {
-    snprintf(out, SEAL_ROW_BYTES, "%lld", (long long)number);
-    return str_of(out);
+    return str_of_int64(number, out);
 }
 
 struct str seal_row_event(int64_t task_key, int64_t seq, char out[SEAL_ROW_BYTES])
@@ -122,8 +121,8 @@ static int make_key(struct sealed *sealed, struct str namespace_name, struct str
     return 0;
 }
 
-static int find_key(struct sealed *sealed, struct str namespace_name, struct str day,
-                    struct str user_id, struct data_key *key, struct err *err)
+int sealed_key(struct sealed *sealed, struct str namespace_name, struct str day,
+               struct str user_id, struct data_key *key, struct err *err)
 {
     const struct fresh_key *fresh = find_fresh(sealed, namespace_name, day, user_id);
     enum opened opened;
@@ -151,7 +150,7 @@ static int use_key(struct sealed *sealed, struct str namespace_name, struct str 
     if (same_place(sealed->last_place, namespace_name, day, user_id))
         return 0;
     sealed->last_place[0] = STR_NONE;
-    TRY(find_key(sealed, namespace_name, day, user_id, &sealed->last, err));
+    TRY(sealed_key(sealed, namespace_name, day, user_id, &sealed->last, err));
     sealed->last_place[1] = arena_str(&sealed->tx, day);
     sealed->last_place[2] = arena_str(&sealed->tx, user_id);
     sealed->last_place[0] = arena_str(&sealed->tx, namespace_name);
@@ -195,8 +194,8 @@ static int seal_whole(struct sealed *sealed, const struct sealed_ctx *ctx,
 
     TRY(key_of(sealed, ctx, &key, err));
     place.namespace_name = ctx->namespace_name;
-    if (envelope_seal(key->bytes, &key->id, next_nonce(sealed), &place, *text, at->json,
-                      &sealed->tx, text) < 0)
+    if (envelope_seal(&sealed->cipher, key->bytes, &key->id, next_nonce(sealed), &place, *text,
+                      at->json, &sealed->tx, text) < 0)
         return err_no_memory(err);
     return 0;
 }

@@ -198,14 +198,14 @@ static int add_functions(sqlite3 *db, struct err *err)
     return 0;
 }
 
-/* The tables that hold log lines. An index that disagrees with its table, a value of another class
- * or a missing row would show readers other lines than the walk. */
+/* The tables that hold log lines and the audit trail. An index that disagrees with its table, a
+ * value of another class or a missing row would show readers other lines than the walk. */
 int sqlite_verify_logs(struct store *base, void (*tell_line)(void *ctx, const char *line),
                        void *ctx, struct err *err)
 {
     static const char *const tables[] = {"execution_logs", "log_heads", "log_anchors",
                                          "store_info", "execution_rows", "task_states",
-                                         "task_specs", "lanes"};
+                                         "task_specs", "lanes", "audit_log"};
     struct verify verify = {.sql = &sqlite_of(base)->sql, .tell = tell_line, .ctx = ctx};
     char text[64];
     int rc = 0;

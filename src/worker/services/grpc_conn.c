@@ -22,7 +22,7 @@ static void watch(struct grpc_conn *conn, uint32_t events)
 {
     if (conn->events == events)
         return;
-    service_loop_watch(conn->grpc->line, conn->fd, events);
+    service_poll_watch(conn->grpc->line, conn->fd, events);
     conn->events = events;
 }
 
@@ -32,7 +32,7 @@ static int on_socket(CURL *easy, curl_socket_t fd, int what, void *ctx, void *so
 
     (void)easy;
     (void)socket_ctx;
-    return service_loop_watch(conn->grpc->line, fd,
+    return service_poll_watch(conn->grpc->line, fd,
                               what == CURL_POLL_REMOVE ? 0
                               : (what != CURL_POLL_OUT ? EPOLLIN : 0u) |
                                     (what != CURL_POLL_IN ? EPOLLOUT : 0u));
@@ -75,7 +75,7 @@ void grpc_conn_free(struct grpc_conn *conn)
 {
     conn->state = CONN_OVER;
     if (conn->fd >= 0)
-        service_loop_watch(conn->grpc->line, conn->fd, 0);
+        service_poll_watch(conn->grpc->line, conn->fd, 0);
     nghttp2_session_del(conn->session);
     if (conn->multi && conn->connect.easy)
         curl_multi_remove_handle(conn->multi, conn->connect.easy); /* closes the connection */

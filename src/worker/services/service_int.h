@@ -193,9 +193,11 @@ void views_count(struct service_call *call, const struct service_verdict *verdic
 
 /* service_loop.c */
 void *service_loop_main(void *pool);
-void service_loop_wake(struct service_pool *pool);
-int service_loop_attach(struct service_pool *pool, struct service_line *line, struct err *err);
+
+/* service_poll.c */
+void service_poll_wake(struct service_pool *pool);
+int service_poll_attach(struct service_line *line, struct err *err);
 /* Events of epoll that the line wants of this descriptor; 0 = none any more. */
-int service_loop_watch(struct service_line *line, int fd, uint32_t events);
+int service_poll_watch(struct service_line *line, int fd, uint32_t events);
 
 #endif

@@ -148,7 +148,7 @@ static void begin(void *ctx, struct worker *worker, struct run *run)
         pool->refused = run;
     }
     pthread_mutex_unlock(&pool->lock);
-    service_loop_wake(pool);
+    service_poll_wake(pool);
 }
 
 /* ---- life ---- */
@@ -287,7 +287,7 @@ int service_pool_configure(struct service_pool *pool, const struct service_pool_
     pool->set = set;
     pool->max = calls_max(config->settings, pool->dispatch.max);
     pthread_mutex_unlock(&pool->lock);
-    service_loop_wake(pool);
+    service_poll_wake(pool);
     worker_dispatch_room(pool->worker);
     return 0;
 }
@@ -302,7 +302,7 @@ static void end_loop(struct service_pool *pool)
     pthread_mutex_lock(&pool->lock);
     pool->over = true;
     pthread_mutex_unlock(&pool->lock);
-    service_loop_wake(pool);
+    service_poll_wake(pool);
     pthread_join(pool->thread, NULL);
 }
 

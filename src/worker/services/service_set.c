@@ -133,7 +133,7 @@ static int fill(struct service_set *set, struct service_pool *pool,
         line->figures = TRY_MEMORY(figures_of(pool, line->rule->name));
         line->multi = TRY_MEMORY(curl_multi_init());
         set->lines_count++;
-        TRY(service_loop_attach(pool, line, err));
+        TRY(service_poll_attach(line, err));
         if (service_url_is_grpc(line->rule->url))
             TRY(grpc_line_open(line, err));
     }

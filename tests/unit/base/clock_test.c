@@ -139,6 +139,24 @@ static void the_engine_clock_follows_boot_time_not_the_wall(void **state)
     }
 }
 
+static void durations_read_as_people_say_them(void **state)
+{
+    static const struct {
+        int64_t ms;
+        const char *text;
+    } table[] = {{0, "0ms"},           {999, "999ms"},        {1000, "1.0s"},
+                 {12340, "12.3s"},     {245000, "4m 05s"},    {11520000, "3h 12m"},
+                 {1047600000, "12d 3h"}, {-5, "0ms"},         {INT64_MAX, NULL}};
+    char out[CLOCK_SPAN_BYTES];
+
+    (void)state;
+    for (size_t i = 0; i < sizeof table / sizeof table[0]; i++) {
+        clock_format_ms(table[i].ms, out);
+        if (table[i].text)
+            assert_string_equal(out, table[i].text);
+    }
+}
+
 int main(void)
 {
     const struct CMUnitTest tests[] = {
@@ -146,6 +164,7 @@ int main(void)
         cmocka_unit_test(RFC_3339_is_parsed_with_offset_and_fraction),
         cmocka_unit_test(what_is_not_RFC_3339_is_refused),
         cmocka_unit_test(times_over_the_whole_range_survive_a_round_trip),
+        cmocka_unit_test(durations_read_as_people_say_them),
         cmocka_unit_test(the_engine_clock_starts_no_earlier_than_the_last_stored_time),
         cmocka_unit_test(the_engine_clock_follows_boot_time_not_the_wall),
     };

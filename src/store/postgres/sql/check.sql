@@ -17,7 +17,7 @@ JOIN pg_namespace n ON n.oid = c.relnamespace
 WHERE n.nspname = current_schema() AND c.relkind = 'i' AND a.amname = 'btree' AND i.indisvalid
     AND perdura_index_checker() IS NOT NULL
     AND (NOT $2 OR t.relname IN ('execution_logs', 'log_heads', 'log_anchors', 'store_info', 'task_states',
-            'task_specs', 'lanes')
+            'task_specs', 'lanes', 'audit_log')
         OR t.relname LIKE 'execution_rows%')
 ORDER BY c.relpages, c.oid LIMIT $1;
 

@@ -1,10 +1,12 @@
 -- Log lines with their chains, the chains that wait for a record, and the records.
 
--- The newest lines, and the notes of them.
+-- The newest lines, and the notes of them; of an earlier line that is known, its hash.
 -- name: logs_last
 SELECT v.execution_id, l.seq, l.chain_hash, l.logged_at, h.seq, h.chain_hash, h.lines, h.task_id,
-    h.task_type, h.logged_at, h.closed, h.mac, h.from_hash
-FROM unnest($1::uuid[]) AS v (execution_id)
+    h.task_type, h.logged_at, h.closed, h.mac, h.from_hash,
+    CASE WHEN v.known < l.seq THEN (SELECT k.chain_hash FROM execution_logs k
+        WHERE k.execution_id = v.execution_id AND k.seq = v.known) END
+FROM unnest($1::uuid[], $2::bigint[]) AS v (execution_id, known)
 CROSS JOIN LATERAL (SELECT g.seq, g.chain_hash, g.logged_at FROM execution_logs g
     WHERE g.execution_id = v.execution_id ORDER BY g.seq DESC LIMIT 1) l
 LEFT JOIN log_heads h ON h.execution_id = v.execution_id AND h.seq = l.seq;
@@ -104,6 +106,12 @@ WHERE serial > $1 ORDER BY serial LIMIT $2;
 -- name: heads_alive
 SELECT EXISTS (SELECT FROM execution_logs g WHERE g.execution_id = v.execution_id)
 FROM unnest($1::uuid[]) WITH ORDINALITY AS v (execution_id, at) ORDER BY v.at;
+
+-- name: heads_stand
+SELECT EXISTS (SELECT FROM execution_logs g WHERE g.execution_id = v.execution_id AND g.seq = v.seq
+    AND g.chain_hash = v.chain_hash)
+FROM unnest($1::uuid[], $2::bigint[], $3::text[]) WITH ORDINALITY
+    AS v (execution_id, seq, chain_hash, at) ORDER BY v.at;
 
 -- name: anchors_trim
 DELETE FROM log_anchors WHERE serial <= $1;

@@ -385,6 +385,10 @@ UNION ALL
 SELECT 'task_uniques: ' || r.kind || ' ' || r.value || ' of task key ' || r.task
     || ', which is not there'
 FROM task_uniques r WHERE NOT EXISTS (SELECT 1 FROM task_states s WHERE s.task = r.task)
+    AND NOT EXISTS (SELECT 1 FROM intake_rows i WHERE i.task = r.task)
+UNION ALL
+SELECT 'intake_rows: ' || r.id || ', which is a task already'
+FROM intake_rows r WHERE EXISTS (SELECT 1 FROM task_states s WHERE s.task = r.task)
 UNION ALL
 SELECT 'task_results: result of task ' || r.task_id || ', which is not there'
 FROM task_results r WHERE NOT EXISTS (

@@ -57,7 +57,7 @@ SELECT value FROM store_info WHERE name = ?1;
 -- name: info_put
 INSERT INTO store_info (name, value) VALUES (?1, ?2)
 ON CONFLICT (name) DO UPDATE SET value = excluded.value
-WHERE store_info.name NOT IN ('callback_secret', 'call_secret');
+WHERE store_info.name NOT IN ('callback_secret', 'call_secret', 'call_key');
 
 -- The newest time in the store: the writer's note, or that of the newest task or execution.
 -- name: last_time

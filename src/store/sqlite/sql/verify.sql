@@ -332,7 +332,16 @@ FROM task_specs WHERE typeof(lane) <> 'integer'
 UNION ALL
 SELECT 'lanes: the row ' || lane || ' has a value of another class than its column'
 FROM lanes WHERE typeof(namespace) <> 'text' OR typeof(queue) <> 'text' OR typeof(type) <> 'text'
-    OR typeof(category_id) <> 'blob';
+    OR typeof(category_id) <> 'blob'
+UNION ALL
+SELECT 'audit_log: entry ' || seq || ' has a value of another class than its column'
+FROM audit_log WHERE typeof(id) <> 'blob' OR typeof(at) <> 'integer'
+    OR typeof(namespace) <> 'text' OR typeof(principal) <> 'text'
+    OR typeof(token_id) NOT IN ('text', 'null') OR typeof(address) NOT IN ('text', 'null')
+    OR typeof(request_id) NOT IN ('text', 'null') OR typeof(action) <> 'text'
+    OR typeof(object_kind) <> 'text' OR typeof(object_id) <> 'text'
+    OR typeof(change) NOT IN ('text', 'null') OR typeof(outcome) <> 'text'
+    OR typeof(chain_hash) <> 'text' OR typeof(mac) <> 'text';
 
 -- As readers reach them: by the task, and by the row that the run's id leads to.
 -- name: verify_log_owners

@@ -80,24 +80,6 @@ static void widths_count_columns_and_cuts_keep_characters_whole(void **state)
     assert_int_equal(terminal_cut(STR("abc"), 10).len, 3);
 }
 
-static void durations_read_as_people_say_them(void **state)
-{
-    static const struct {
-        int64_t ms;
-        const char *text;
-    } table[] = {{0, "0ms"},           {999, "999ms"},        {1000, "1.0s"},
-                 {12340, "12.3s"},     {245000, "4m 05s"},    {11520000, "3h 12m"},
-                 {1047600000, "12d 3h"}, {-5, "0ms"},         {INT64_MAX, NULL}};
-    char out[TERMINAL_DURATION_BYTES];
-
-    (void)state;
-    for (size_t i = 0; i < sizeof table / sizeof table[0]; i++) {
-        terminal_duration(table[i].ms, out);
-        if (table[i].text)
-            assert_string_equal(out, table[i].text);
-    }
-}
-
 static char *print_table(uint32_t columns)
 {
     struct terminal terminal = {.columns = columns};
@@ -207,7 +189,6 @@ int main(void)
         cmocka_unit_test(hostile_text_cannot_steer_a_terminal),
         cmocka_unit_test(cleaned_json_is_still_the_same_json),
         cmocka_unit_test(widths_count_columns_and_cuts_keep_characters_whole),
-        cmocka_unit_test(durations_read_as_people_say_them),
         cmocka_unit_test(tables_line_up_and_are_cut_on_terminals_only),
         cmocka_unit_test(bars_never_leave_their_line),
         cmocka_unit_test(a_pipe_gets_no_bar_and_no_colour),

@@ -256,7 +256,7 @@ static void d9_signatures_are_those_of_everybody_elses_ed25519(void **state)
     sign_key_public(key, public_key);
     hash_hex(public_key, 32, hex);
     assert_string_equal(hex, "d75a980182b10ab7d54bfed3c964073a0ee172f3daa62325af021a68f707511a");
-    assert_int_equal(sign_make(key, STR(""), signature), 0);
+    sign_make(key, STR(""), signature);
     hash_hex(signature, SIGN_BYTES, hex);
     assert_string_equal(hex, "e5564300c360ac729086e2cc806e828a84877f1eb8e5d974d873e065224901555fb88215"
                              "90a33bacc61e39701cf9b46bd25bf5f0595bbe24655141438e7a100b");

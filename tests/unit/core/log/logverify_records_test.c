@@ -291,6 +291,34 @@ static void j8_lines_that_two_records_name_are_found(void **state)
     assert_found(model, "log", 1, 5);
 }
 
+/* Where one node signs what it remembers after another removed the lines, the record of that may be
+ * trimmed first. It excuses no record that came with a note. */
+static void j8_a_record_by_memory_hides_no_other_when_records_were_trimmed(void **state)
+{
+    struct model *model = *state;
+    struct anchor trim = {.kind = ANCHOR_TRIM, .through = 1};
+    struct log_part part = {.written = true};
+
+    add_lines(model, 1, 1);
+    record_heads(model, 1, 1);
+    add_lines(model, 2, 3);
+    part.head = head_of(model, 2);
+    record_part(model, ANCHOR_HEADS, part);
+    hash_from_hex(str_of(model->records[0].row.hash), trim.through_hash, HASH_BYTES);
+    part = (struct log_part){.head = head_of(model, 1)};
+    add_record(model, &trim, &part, 1);
+    model->count = 1;
+    assert_int_equal(verify_some(model, 1, 3), 0);
+    model->count = 4;
+    add_lines(model, 2, 2);
+    part = (struct log_part){.head = head_of(model, 2), .lines = 2};
+    record_part(model, ANCHOR_HEADS, part);
+    assert_int_equal(verify_some(model, 1, 4), 0);
+    model->count = 1;
+    assert_int_equal(verify_some(model, 1, 4), 1);
+    assert_non_null(strstr(model->detail, "lines up to 5 are missing"));
+}
+
 static void j6_unreadable_parts_of_a_record_are_named(void **state)
 {
     struct model *model = given(state);
@@ -339,6 +367,7 @@ int main(void)
         TEST(j6_a_piece_of_a_record_is_none_when_the_whole_follows),
         TEST(j8_what_followed_a_closed_chain_is_named_when_it_is_gone),
         TEST(j8_lines_that_two_records_name_are_found),
+        TEST(j8_a_record_by_memory_hides_no_other_when_records_were_trimmed),
         TEST(j6_unreadable_parts_of_a_record_are_named),
         TEST(j8_what_went_before_its_time_is_named),
     };

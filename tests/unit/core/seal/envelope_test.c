@@ -26,23 +26,29 @@ static struct seal_place place_of(const char *table, const char *row, const char
 static struct str sealed(struct arena *arena, const struct seal_place *place, const char *clear,
                          bool quoted)
 {
+    uint8_t nonce[SEAL_NONCE_BYTES];
+    struct seal_cipher cipher = {0};
     struct str out;
 
-    uint8_t nonce[SEAL_NONCE_BYTES];
-
     hash_random(nonce, sizeof nonce);
-    assert_int_equal(envelope_seal(KEY, &ID, nonce, place, str_of(clear), quoted, arena, &out), 0);
+    assert_int_equal(envelope_seal(&cipher, KEY, &ID, nonce, place, str_of(clear), quoted, arena,
+                                   &out), 0);
+    seal_cipher_deinit(&cipher);
     return out;
 }
 
 static int opened(struct arena *arena, const uint8_t *key, const struct seal_place *place,
                   struct str text, struct str *clear)
 {
+    struct seal_cipher cipher = {0};
     struct envelope envelope;
+    int rc;
 
     if (!envelope_parse(text, &envelope))
         return -1;
-    return envelope_open(key, &envelope, place, arena, clear);
+    rc = envelope_open(&cipher, key, &envelope, place, arena, clear);
+    seal_cipher_deinit(&cipher);
+    return rc;
 }
 
 static void a_text_comes_back_as_it_was(void **state)

@@ -80,6 +80,30 @@ static void a_full_list_takes_the_place_of_one_that_is_over(void **state)
     assert_int_equal(count_of(&holds, "n", 10 * SECOND_US), 1);
 }
 
+static void a_namespace_that_fills_the_list_makes_room_for_others_D12(void **state)
+{
+    struct service_holds holds = {0};
+    char name[16];
+
+    (void)state;
+    for (int i = 0; i < SERVICE_HOLDS_MAX; i++) {
+        snprintf(name, sizeof name, "s%d", i);
+        service_holds_put(&holds, STR("many"), &(struct service_hold){str_of(name), 5000, false},
+                          SECOND_US);
+    }
+    for (int i = 0; i < SERVICE_HOLDS_MAX; i++) {
+        snprintf(name, sizeof name, "s%d", i);
+        service_holds_put(&holds, i % 2 ? STR("one") : STR("two"),
+                          &(struct service_hold){str_of(name), 5000, false}, SECOND_US);
+    }
+    for (int i = 0; i < 3; i++) {
+        static const char *const names[] = {"one", "two", "many"};
+
+        assert_in_range(count_of(&holds, names[i], SECOND_US), SERVICE_HOLDS_MAX / 3 - 1,
+                        SERVICE_HOLDS_MAX / 3 + 1);
+    }
+}
+
 static void other_nodes_read_what_one_wrote_and_no_nonsense(void **state)
 {
     static const char *const wrong[] = {"", "\n\n", "n/s", "n/s x 1\n", "n/s 99999999999999999999 1\n",
@@ -107,6 +131,7 @@ int main(void)
         cmocka_unit_test(nothing_holds_longer_than_an_hour_or_not_at_all),
         cmocka_unit_test(namespaces_do_not_see_each_other),
         cmocka_unit_test(a_full_list_takes_the_place_of_one_that_is_over),
+        cmocka_unit_test(a_namespace_that_fills_the_list_makes_room_for_others_D12),
         cmocka_unit_test(other_nodes_read_what_one_wrote_and_no_nonsense),
     };
 

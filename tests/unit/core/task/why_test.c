@@ -48,7 +48,7 @@ static const struct row rows[] = {
      {0},
      WHY_DEAD_LETTER,
      "",
-     "dead_letter|1d 00h ago|: poison (it lost its worker|the last attempt failed: worker_lost"},
+     "dead_letter|1d 0h ago|: poison (it lost its worker|the last attempt failed: worker_lost"},
     {{.status = STATUS_PARTIAL, .fault.error = STR("partial")}, {0}, WHY_PARTIAL, "", "partial"},
     {{.status = STATUS_CANCELLED, .fault.error = STR("cancelled"), .lease.held = true},
      {0},

@@ -1,0 +1,46 @@
+-- What programs enqueued or reported with SQL, until the engine takes it in: only PostgreSQL.
+
+-- Not more than $3 bytes at once. Nodes pass over rows that another one is taking in.
+-- name: intake_due
+WITH due AS MATERIALIZED (
+    SELECT r.task, r.id, r.namespace, r.type, r.payload, r.options, r.created_at, r.due_at
+    FROM intake_rows r WHERE r.due_at <= $1 ORDER BY r.due_at, r.task LIMIT $2 FOR UPDATE SKIP LOCKED)
+SELECT task, id, namespace, type, payload, options, created_at
+FROM (SELECT due.task, due.id, due.namespace, due.type, due.payload, due.options::text AS options, due.created_at,
+        due.due_at, sum(octet_length(due.payload)) OVER (ORDER BY due.due_at, due.task)
+            - octet_length(due.payload) AS before FROM due) sized
+WHERE before < $3 OR before IS NULL ORDER BY due_at, task;
+
+-- Waits for a node that is taking it in.
+-- name: intake_one
+SELECT r.task, r.id, r.namespace, r.type, r.payload, r.options::text, r.created_at
+FROM intake_rows r WHERE r.task = $1 FOR UPDATE;
+
+-- name: intake_done
+DELETE FROM intake_rows r USING unnest($1::bigint[]) AS v (task) WHERE r.task = v.task;
+
+-- name: intake_put_off
+UPDATE intake_rows SET due_at = $2 WHERE task = $1;
+
+-- name: read_intake
+SELECT r.task, r.id, r.namespace, r.type, r.payload, r.options::text, r.created_at
+FROM intake_rows r WHERE r.task = $1 AND r.id = $2;
+
+-- name: intake_grant
+SELECT intake_grant($1);
+
+-- name: intake_count
+SELECT (SELECT count(*) FROM intake_rows) + (SELECT count(*) FROM intake_reports);
+
+-- name: intake_reports
+SELECT r.seq, r.id, r.lease_token, r.op, coalesce(r.progress, -1), r.name, r.data, r.result, r.error, r.details,
+    r.retryable
+FROM intake_reports r ORDER BY r.seq LIMIT $1 FOR UPDATE SKIP LOCKED;
+
+-- name: intake_reports_of
+SELECT r.seq, r.id, r.lease_token, r.op, coalesce(r.progress, -1), r.name, r.data, r.result, r.error, r.details,
+    r.retryable
+FROM intake_reports r WHERE r.task = $1 ORDER BY r.seq FOR UPDATE;
+
+-- name: intake_reports_done
+DELETE FROM intake_reports r USING unnest($1::bigint[]) AS v (seq) WHERE r.seq = v.seq;
