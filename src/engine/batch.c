@@ -9,10 +9,10 @@
 #include "engine/figures/measured.h"
 #include "engine/figures/spans.h"
 #include "engine/inbox.h"
+#include "engine/intake/intake.h"
 #include "engine/limits/limits.h"
 #include "engine/logs/log_heads.h"
 #include "engine/plans/runs.h"
-#include "engine/tasks/intake.h"
 #include "store/recovery_store.h"
 
 #include <stdarg.h>

@@ -6,6 +6,7 @@
 #include "engine/access/token_changes.h"
 #include "engine/engine_state.h"
 #include "engine/history/retention.h"
+#include "engine/intake/intake.h"
 #include "engine/leases/recoveries.h"
 #include "engine/leases/sweep.h"
 #include "engine/limits/limits.h"
@@ -13,7 +14,6 @@
 #include "engine/namespaces/namespaces.h"
 #include "engine/plans/categories.h"
 #include "engine/plans/fire.h"
-#include "engine/tasks/intake.h"
 
 #define PAUSE_US CLOCK_SECOND_US /* after a failure */
 

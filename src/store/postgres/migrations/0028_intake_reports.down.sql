@@ -3,6 +3,7 @@ UPDATE task_states SET outcome_token = NULL, rev = rev + 1 WHERE outcome_token <
 DROP FUNCTION complete(uuid, bigint, jsonb), fail(uuid, bigint, text, jsonb, boolean),
     checkpoint(uuid, bigint, text, integer, jsonb), intake_report(intake_reports);
 DROP TABLE intake_reports;
+DROP FUNCTION intake_reports_tell();
 CREATE OR REPLACE FUNCTION intake_grant(role_name text) RETURNS void
 LANGUAGE plpgsql AS $$
 DECLARE

@@ -15,12 +15,24 @@ CREATE TABLE intake_reports (
     error text,
     details text,
     retryable boolean NOT NULL,
-    created_at timestamptz NOT NULL DEFAULT clock_timestamp()
+    created_at timestamptz NOT NULL DEFAULT clock_timestamp(),
+    xact xid8 NOT NULL DEFAULT pg_current_xact_id()
 ) WITH (autovacuum_vacuum_threshold = 2000, autovacuum_vacuum_scale_factor = 0.01,
     autovacuum_vacuum_cost_delay = 0);
 CREATE INDEX intake_reports_task ON intake_reports (task, seq);
 ALTER TABLE intake_reports ENABLE ROW LEVEL SECURITY;
 CREATE POLICY perdura_others ON intake_reports USING (NOT (SELECT perdura_outside(current_user)));
+
+CREATE FUNCTION intake_reports_tell() RETURNS trigger
+LANGUAGE plpgsql VOLATILE SECURITY DEFINER AS $$
+BEGIN
+    IF NOT EXISTS (SELECT FROM intake_reports r WHERE r.xact <> pg_current_xact_id()) THEN
+        PERFORM pg_notify(value, chr(31) || chr(14)) FROM store_info WHERE name = 'hints';
+    END IF;
+    RETURN NULL;
+END $$;
+CREATE CONSTRAINT TRIGGER intake_reports_tell AFTER INSERT ON intake_reports DEFERRABLE INITIALLY DEFERRED
+    FOR EACH ROW EXECUTE FUNCTION intake_reports_tell();
 
 CREATE FUNCTION intake_report(report intake_reports) RETURNS void
 LANGUAGE plpgsql VOLATILE AS $$
@@ -61,7 +73,6 @@ BEGIN
     INSERT INTO intake_reports (task, id, lease_token, op, progress, name, data, result, error, details, retryable)
     VALUES (held.task, held.id, held.lease_token, report.op, report.progress, report.name, report.data,
         report.result, left(report.error, 1000), report.details, coalesce(report.retryable, true));
-    PERFORM intake_tell();
 END $$;
 
 -- For users: `perdura migrate grant ROLE` lets a role call them.
@@ -86,7 +97,7 @@ LANGUAGE sql VOLATILE SECURITY DEFINER AS $$
         'id', task, 'lease_token', lease_token, 'name', name, 'progress', progress, 'data', data::text)))
 $$;
 
--- As in migration 0026, and with these.
+-- As in migration 0027, and with these.
 CREATE OR REPLACE FUNCTION intake_grant(role_name text) RETURNS void
 LANGUAGE plpgsql AS $$
 DECLARE
@@ -110,7 +121,7 @@ DECLARE
 BEGIN
     FOR one IN SELECT p.oid FROM pg_proc p
         WHERE p.pronamespace = to_regnamespace(quote_ident(current_schema()))
-            AND p.proname = ANY ('{complete,fail,checkpoint,intake_grant,intake_report}')
+            AND p.proname = ANY ('{complete,fail,checkpoint,intake_grant,intake_report,intake_reports_tell}')
     LOOP
         EXECUTE format('REVOKE EXECUTE ON FUNCTION %s FROM PUBLIC', one);
         EXECUTE format('ALTER FUNCTION %s SET search_path = %I, pg_temp', one, current_schema());

@@ -7,22 +7,24 @@
  *
  * What a request would be refused for ends as a failed task that says why, because its id is known
  * already. A bound of its namespace that would pass only puts it off. */
-#include "engine/tasks/intake.h"
+#include "engine/intake/intake.h"
 
 #include "base/fault.h"
 #include "base/json.h"
 #include "core/bounds.h"
-#include "core/spec/spec_intake.h"
 #include "engine/batch.h"
 #include "engine/engine_state.h"
 #include "engine/namespaces/namespaces.h"
 #include "engine/tasks/enqueue.h"
 #include "engine/tasks/reports.h"
+#include "store/intake_store.h"
 
 #define ROWS_MAX 1000                     /* of one commit: 20 ms */
 #define BYTES_MAX (INT64_C(16) << 20)     /* of their payloads */
 #define DEPTH_MAX 16                      /* of tasks that depend on others: the stack is small */
 #define PAUSE_US CLOCK_SECOND_US          /* of what was put off */
+#define LOOKS_MAX 4 /* after the last find: a commit that was under way did not tell (migrations) */
+#define LOOK_FIRST_US (2 * CLOCK_MS_US)   /* each look four times later than the one before */
 
 static const struct intake_verbs *verbs_of(const struct batch *batch)
 {
@@ -289,6 +291,19 @@ int intake_settle(struct batch *batch, struct task *task, struct err *err)
 
 /* ---- all that are due ---- */
 
+static int64_t look_again_us(struct batch *batch, bool found)
+{
+    struct intake *intake = &batch->engine->nodes.intake;
+
+    if (found)
+        intake->looks = 0;
+    if (found)
+        return batch->now_us; /* more may have come */
+    if (intake->looks == LOOKS_MAX)
+        return INT64_MAX;
+    return batch->now_us + (LOOK_FIRST_US << 2 * intake->looks++);
+}
+
 int intake_run(struct batch *batch, int64_t *next_us, struct err *err)
 {
     struct intake_row *rows;
@@ -314,8 +329,7 @@ int intake_run(struct batch *batch, int64_t *next_us, struct err *err)
     TRY(verbs_of(batch)->reports(batch->store, ROWS_MAX, &batch->arena, &reports, &reports_count,
                                  err));
     TRY(take_reports(batch, reports, reports_count, err));
-    if (count + reports_count > 0)
-        *next_us = batch->now_us; /* more may have come */
+    *next_us = look_again_us(batch, count + reports_count > 0);
     return 0;
 }
 

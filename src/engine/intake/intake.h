@@ -1,7 +1,7 @@
 /* What programs enqueued or reported with SQL (intake.c). Belongs to the thread that has the turn
  * (inbox.c). */
-#ifndef ENGINE_TASKS_INTAKE_H
-#define ENGINE_TASKS_INTAKE_H
+#ifndef ENGINE_INTAKE_INTAKE_H
+#define ENGINE_INTAKE_INTAKE_H
 
 #include "store/store.h"
 

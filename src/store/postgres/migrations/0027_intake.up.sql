@@ -13,6 +13,8 @@ CREATE TABLE intake_rows (
     payload text,
     options jsonb NOT NULL,     -- the other members of a task
     created_at timestamptz NOT NULL,
+    wakes boolean NOT NULL DEFAULT true, -- its commit tells the nodes
+    xact xid8 NOT NULL DEFAULT pg_current_xact_id(),
     due_at timestamptz NOT NULL DEFAULT '-infinity' -- a bound of the namespace put it off
 ) WITH (autovacuum_vacuum_threshold = 2000, autovacuum_vacuum_scale_factor = 0.01,
     autovacuum_vacuum_cost_delay = 0);
@@ -65,11 +67,19 @@ BEGIN
     RETURN space;
 END $$;
 
--- Nodes that listen learn of it with the commit; they know the channel by its secret name.
-CREATE FUNCTION intake_tell() RETURNS void
-LANGUAGE sql VOLATILE AS $$
-    SELECT pg_notify(value, chr(31) || chr(14)) FROM store_info WHERE name = 'hints'
-$$;
+-- Just before the commit: tells nodes that listen; they know the channel by its secret name. Commits that
+-- tell come one after the other in the whole database. So this one does not while a row of another
+-- transaction waits: a node is on its way to that, and looks again until it finds nothing more.
+CREATE FUNCTION intake_tell() RETURNS trigger
+LANGUAGE plpgsql VOLATILE SECURITY DEFINER AS $$
+BEGIN
+    IF NOT EXISTS (SELECT FROM intake_rows r WHERE r.due_at <= now() AND r.xact <> pg_current_xact_id()) THEN
+        PERFORM pg_notify(value, chr(31) || chr(14)) FROM store_info WHERE name = 'hints';
+    END IF;
+    RETURN NULL;
+END $$;
+CREATE CONSTRAINT TRIGGER intake_rows_tell AFTER INSERT ON intake_rows DEFERRABLE INITIALLY DEFERRED
+    FOR EACH ROW WHEN (new.wakes) EXECUTE FUNCTION intake_tell();
 
 CREATE FUNCTION intake_check_payload(payload text) RETURNS void
 LANGUAGE plpgsql IMMUTABLE AS $$
@@ -136,7 +146,6 @@ BEGIN
     made := intake_id(key, (extract(epoch FROM moment) * 1000000)::bigint);
     INSERT INTO intake_rows (task, id, namespace, type, payload, options, created_at)
     VALUES (key, made, space, of_type, content, options, moment);
-    PERFORM intake_tell();
     RETURN made;
 END $$;
 
@@ -166,13 +175,12 @@ BEGIN
             'task; call enqueue() for each' USING ERRCODE = '22023';
     END IF;
     RETURN QUERY WITH made AS (
-        INSERT INTO intake_rows (task, id, namespace, type, payload, options, created_at)
-        SELECT p.key, intake_id(p.key, us), space, enqueue_many.type, p.payload, options, moment
-        FROM (SELECT keys[(at - 1) / 10 + 1] + (at - 1) % 10 AS key, coalesce(v.value, 'null')::text AS payload
+        INSERT INTO intake_rows (task, id, namespace, type, payload, options, created_at, wakes)
+        SELECT p.key, intake_id(p.key, us), space, enqueue_many.type, p.payload, options, moment, p.at = 1
+        FROM (SELECT at, keys[(at - 1) / 10 + 1] + (at - 1) % 10 AS key, coalesce(v.value, 'null')::text AS payload
             FROM unnest(payloads) WITH ORDINALITY AS v (value, at)) p
         RETURNING intake_rows.task, intake_rows.id)
     SELECT made.id FROM made ORDER BY made.task;
-    PERFORM intake_tell();
 END $$;
 
 -- Lets a role call them, and nothing else. For the owner of the tables.
@@ -206,7 +214,7 @@ BEGIN
     END LOOP;
     FOR one IN SELECT p.oid FROM pg_proc p
         WHERE p.pronamespace = to_regnamespace(quote_ident(current_schema()))
-            AND (p.proname = ANY ('{enqueue,enqueue_many,intake_grant}'))
+            AND (p.proname = ANY ('{enqueue,enqueue_many,intake_grant,intake_tell}'))
     LOOP
         EXECUTE format('ALTER FUNCTION %s SET search_path = %I, pg_temp', one, current_schema());
     END LOOP;

@@ -41,9 +41,10 @@ END $$;
 DROP TRIGGER tasks_asked ON tasks;
 DROP FUNCTION intake_by_hand(), enqueue(text, text, jsonb), enqueue(text, jsonb, jsonb), enqueue_many(text, jsonb[], jsonb),
     intake_grant(text), intake_enqueue(text, text, jsonb), intake_reserve(text, text, text, text, bigint),
-    intake_check_payload(text), intake_tell(), intake_namespace(text, jsonb), intake_id(bigint, bigint),
+    intake_check_payload(text), intake_namespace(text, jsonb), intake_id(bigint, bigint),
     asked_number(jsonb, text, bigint);
 DROP TABLE intake_rows;
+DROP FUNCTION intake_tell();
 CREATE OR REPLACE FUNCTION perdura_shared() RETURNS TABLE (part text, whole boolean, condition text)
 LANGUAGE sql IMMUTABLE AS $$
     SELECT v.part, v.whole, replace(replace(replace(v.condition,
