@@ -16,7 +16,6 @@ struct err;
 /* What programs did with SQL (intake/intake.c). */
 struct intake {
     uint32_t depth;        /* a task is made because another depends on it, and so on */
-    uint32_t looks;        /* that found nothing, since the last that did */
     bool reporting;        /* what was reported with SQL is applied now */
     const void *published; /* the settings that SQL knows */
 };

@@ -320,6 +320,42 @@ class SqlEnqueue(SqlTest):
         with self.assertRaisesRegex(psycopg2.Error, "SQL has no key"):
             self.one("SELECT @enqueue('t')", role=role)
 
+    def test_a14_a_copy_loses_nothing_that_was_enqueued_with_sql(self):
+        self.begin().stop(0)
+        made = self.enqueue(idempotency_key="k")
+        target = os.path.join(self.temporary_folder(), "copy.db")
+
+        def copy():
+            return subprocess.run([harness.binary(), "copy", "--from", self.nodes.store, "--to", target],
+                                  capture_output=True, text=True, check=False)
+
+        done = copy()
+        self.assertNotEqual(done.returncode, 0)
+        self.assertIn("1 tasks were enqueued or reported with SQL and no node has taken that in", done.stderr)
+        self.nodes.start(0)
+        self.taken_in()
+        self.nodes.stop(0)
+        done = copy()
+        self.assertEqual(done.returncode, 0, done.stderr)
+        with self.assertRaisesRegex(psycopg2.Error, "the store was moved elsewhere"):
+            self.enqueue()
+        self.assertEqual(self.nodes.sql("SELECT id FROM tasks"), [[made]])
+
+    def test_d12_types_that_the_configuration_encrypts_are_refused(self):
+        self.begin().stop(0)
+        with open(os.path.join(self.temporary_folder(), "c.yaml"), "w", encoding="utf-8") as config:
+            config.write("handlers:\n  - type: 'secret:*'\n    command: [/bin/true]\n    encrypt: true\n"
+                         "encryption:\n  keys:\n    - id: k1\n      env: KEY_OF_TESTS\n  current: k1\n")
+        self.node.server.arguments = (*self.node.server.arguments, "--config", config.name, "--workers", "0")
+        os.environ["KEY_OF_TESTS"] = "ab" * 32
+        self.addCleanup(os.environ.pop, "KEY_OF_TESTS")
+        self.nodes.start(0)
+        harness.wait_until(lambda: self.nodes.sql("SELECT 1 FROM store_info WHERE name = 'sealed_types' AND "
+                                                  "value LIKE '%secret%'"), what="the node to say which types")
+        with self.assertRaisesRegex(psycopg2.Error, "SQL has no key; enqueue it over HTTP"):
+            self.enqueue("secret:plan")
+        self.wait_status(self.node, self.enqueue("plain"), "pending")
+
     # Rights.
 
     def test_j5_a_role_that_may_enqueue_can_do_nothing_else(self):

@@ -23,8 +23,6 @@
 #define BYTES_MAX (INT64_C(16) << 20)     /* of their payloads */
 #define DEPTH_MAX 16                      /* of tasks that depend on others: the stack is small */
 #define PAUSE_US CLOCK_SECOND_US          /* of what was put off */
-#define LOOKS_MAX 4 /* after the last find: a commit that was under way did not tell (migrations) */
-#define LOOK_FIRST_US (2 * CLOCK_MS_US)   /* each look four times later than the one before */
 
 static const struct intake_verbs *verbs_of(const struct batch *batch)
 {
@@ -291,19 +289,6 @@ int intake_settle(struct batch *batch, struct task *task, struct err *err)
 
 /* ---- all that are due ---- */
 
-static int64_t look_again_us(struct batch *batch, bool found)
-{
-    struct intake *intake = &batch->engine->nodes.intake;
-
-    if (found)
-        intake->looks = 0;
-    if (found)
-        return batch->now_us; /* more may have come */
-    if (intake->looks == LOOKS_MAX)
-        return INT64_MAX;
-    return batch->now_us + (LOOK_FIRST_US << 2 * intake->looks++);
-}
-
 int intake_run(struct batch *batch, int64_t *next_us, struct err *err)
 {
     struct intake_row *rows;
@@ -329,7 +314,8 @@ int intake_run(struct batch *batch, int64_t *next_us, struct err *err)
     TRY(verbs_of(batch)->reports(batch->store, ROWS_MAX, &batch->arena, &reports, &reports_count,
                                  err));
     TRY(take_reports(batch, reports, reports_count, err));
-    *next_us = look_again_us(batch, count + reports_count > 0);
+    if (count + reports_count > 1) /* after a single one the keeper looks, which costs no commit */
+        *next_us = batch->now_us;
     return 0;
 }
 

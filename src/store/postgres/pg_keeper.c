@@ -16,12 +16,15 @@
 #define CONNECT_MIN_US (100 * CLOCK_MS_US)
 #define CONNECT_MAX_US CLOCK_SECOND_US
 #define SEPARATOR '\x1f'
+#define LOOKS_MAX 3 /* after a program told of its commit: one that committed beside it did not */
+#define LOOK_FIRST_US (8 * CLOCK_MS_US) /* each look four times later than the one before */
 #define CHANNEL_BYTES 100
 #define CHANNEL_SECRET_BYTES 16
 
 /* Words between keepers; others are the queue's. */
 static const struct str lanes_word = {"\x02", 1};   /* lanes were made: read them again */
 static const struct str vacant_word = {"\x03", 1};  /* the leader leaves: the first to ask leads */
+static const struct str intake_word = {"\x0e", 1}; /* a program enqueued or reported with SQL */
 static const struct str here_word = {"\x08", 1};    /* a node listens: send it hints */
 
 struct pg_keeper {
@@ -43,6 +46,8 @@ struct pg_keeper {
     int64_t told_at_us;
     _Atomic int64_t heard_us;       /* of another node, by CLOCK_BOOTTIME */
     int64_t next_renewal_us;
+    int64_t look_at_us; /* for what programs did with SQL; INT64_MAX = when one tells */
+    uint32_t looks;     /* that found nothing, since the last that did */
     char channel[CHANNEL_BYTES];
 };
 
@@ -320,8 +325,38 @@ static bool tell(struct pg_keeper *keeper)
     return !any || result;
 }
 
+/* ---- what programs do with SQL ---- */
+
+static void look_soon(struct pg_keeper *keeper)
+{
+    keeper->looks = 0;
+    keeper->look_at_us = clock_boot_us() + LOOK_FIRST_US;
+}
+
+/* Only the first of several commits tells the nodes, because a NOTIFY holds up all others. */
+static bool look(struct pg_keeper *keeper)
+{
+    PGresult *result = ask_in_place(keeper, "SELECT 1 FROM intake_rows WHERE due_at <= now() "
+                                    "UNION ALL SELECT 1 FROM intake_reports LIMIT 1", 0, NULL);
+    bool found = result && PQntuples(result) > 0;
+
+    PQclear(result);
+    if (found) {
+        look_soon(keeper);
+        keeper->watch.on_hint(keeper->watch.ctx, intake_word);
+    } else {
+        keeper->looks++;
+        keeper->look_at_us = keeper->looks < LOOKS_MAX
+                                 ? clock_boot_us() + (LOOK_FIRST_US << 2 * keeper->looks)
+                                 : INT64_MAX;
+    }
+    return result != NULL;
+}
+
 static void hear_word(struct pg_keeper *keeper, struct str word)
 {
+    if (str_eq(word, intake_word))
+        look_soon(keeper);
     if (str_eq(word, vacant_word))
         keeper->next_renewal_us = 0;
     else if (str_eq(word, lanes_word))
@@ -399,6 +434,10 @@ static bool turn(struct pg_keeper *keeper)
 
     if (now_us >= until_us)
         return renew(keeper);
+    if (now_us >= keeper->look_at_us)
+        return look(keeper) && take_notifications(keeper);
+    if (keeper->look_at_us < until_us)
+        until_us = keeper->look_at_us;
     if (has_words(keeper)) {
         if (now_us - keeper->told_at_us >= TELL_EVERY_US)
             return tell(keeper);
@@ -457,6 +496,7 @@ int keeper_start(struct pg_keeper **out, const struct pg_store *store,
     keeper->log = store->log;
     keeper->pooler = store->pooler;
     keeper->words = BUF_INIT(2 * TELL_BYTES_MAX);
+    keeper->look_at_us = INT64_MAX;
     pthread_mutex_init(&keeper->mutex, NULL);
     keeper->wake_fd = eventfd(0, EFD_CLOEXEC | EFD_NONBLOCK);
     keeper->where = strdup(store->where);
