@@ -125,19 +125,22 @@ static int take_last(struct pg_store *store, struct chain *chain, const struct l
     return log_may_follow(&store->base, last, chain->newest, &chain->proven);
 }
 
-/* Another node has continued it since. chain_hash: of the line where this process had left it. */
-static int find_lost(struct pg_store *store, const struct chain *chain, struct str chain_hash,
-                     struct log_last *last, struct err *err)
+static int heads_stand(struct store *base, const struct log_part *heads, uint32_t count,
+                       bool *stand, struct err *err);
+
+/* Another node has continued it since this process did. */
+static int find_lost(struct pg_store *store, const struct chain *chain, struct log_last *last,
+                     struct err *err)
 {
-    char hex[HASH_HEX_BYTES + 1];
-    bool cut = false;
+    const struct log_part known = {.head = chain->known};
+    bool stands, cut = false;
 
     if (chain->known.seq == 0 || chain->known.seq >= last->seq)
         return 0;
-    hash_hex(chain->known.hash, HASH_BYTES, hex);
-    if (!chain_hash.data)
+    TRY(heads_stand(&store->base, &known, 1, &stands, err));
+    if (!stands)
         TRY(log_find_cut(&store->base, &chain->known, &cut, err));
-    last->lost = !cut && !str_is(chain_hash, hex);
+    last->lost = !stands && !cut;
     return 0;
 }
 
@@ -151,10 +154,6 @@ static int load_chains(struct pg_store *store, struct chains *chains, struct err
     for (uint32_t i = 0; i < chains->count; i++)
         array_uuid(params, &chains->items[i].head.execution_id);
     array_end(params);
-    array_begin(params, PG_OID_INT8);
-    for (uint32_t i = 0; i < chains->count; i++)
-        array_int(params, chains->items[i].known.seq);
-    array_end(params);
     TRY(pg_query(store, PGSQL_logs_last, &result, err));
     for (int row = 0; rc == 0 && row < PQntuples(result); row++) {
         struct log_last last = pg_last_from_row(result, row);
@@ -162,7 +161,7 @@ static int load_chains(struct pg_store *store, struct chains *chains, struct err
 
         if (!chain)
             continue;
-        rc = find_lost(store, chain, view_text(result, row, 13), &last, err);
+        rc = find_lost(store, chain, &last, err);
         if (rc == 0 && take_last(store, chain, &last) < 0)
             rc = err_no_memory(err);
     }

@@ -1,12 +1,10 @@
 -- Log lines with their chains, the chains that wait for a record, and the records.
 
--- The newest lines, and the notes of them; of an earlier line that is known, its hash.
+-- The newest lines, and the notes of them.
 -- name: logs_last
 SELECT v.execution_id, l.seq, l.chain_hash, l.logged_at, h.seq, h.chain_hash, h.lines, h.task_id,
-    h.task_type, h.logged_at, h.closed, h.mac, h.from_hash,
-    CASE WHEN v.known > 0 AND v.known < l.seq THEN (SELECT k.chain_hash FROM execution_logs k
-        WHERE k.execution_id = v.execution_id AND k.seq = v.known) END
-FROM unnest($1::uuid[], $2::bigint[]) AS v (execution_id, known)
+    h.task_type, h.logged_at, h.closed, h.mac, h.from_hash
+FROM unnest($1::uuid[]) AS v (execution_id)
 CROSS JOIN LATERAL (SELECT g.seq, g.chain_hash, g.logged_at FROM execution_logs g
     WHERE g.execution_id = v.execution_id ORDER BY g.seq DESC LIMIT 1) l
 LEFT JOIN log_heads h ON h.execution_id = v.execution_id AND h.seq = l.seq;
