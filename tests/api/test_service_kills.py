@@ -10,6 +10,7 @@ import pathlib
 import random
 import signal
 import sys
+import threading
 import time
 import unittest
 import unittest.mock
@@ -136,6 +137,16 @@ class AwaitPointTest(AtPointTest):
     call or lookup that it heard last."""
     points = f"{AWAIT}:2"
 
+    def setUp(self):
+        self.again = threading.Event()
+        super().setUp()
+        self.addCleanup(self.again.set)
+        self.server.arguments = (*self.arguments, "--listen", "127.0.0.1:%d" % self.server.address[1])  # the URLs name it
+
+    def start_again(self):
+        super().start_again()
+        self.again.set()
+
     async def answer(self, call, writer):
         key = call.headers["idempotency-key"]
         if call.path.startswith("/done/"):
@@ -149,9 +160,10 @@ class AwaitPointTest(AtPointTest):
         return reply(202, {}, Perdura_Async="1")
 
     def end(self, url):
-        """Until it is taken: the node may not have committed that it awaits this, or be dead."""
+        """Not before the node is there again: then until it is taken."""
+        self.again.wait(60)
         body = json.dumps({"result": {"n": 1}}).encode()
-        for _ in range(200):
+        for _ in range(60):
             with contextlib.suppress(OSError):
                 try:
                     urllib.request.urlopen(urllib.request.Request(url, body, {"Content-Type": "application/json"}), timeout=5)
