@@ -1,9 +1,10 @@
 /* A target that does nothing, for bench/services.py: the least that HTTP/1.1 and gRPC ask for.
  *
- *   call_peer http|grpc|hold [CERT KEY]
+ *   call_peer http|grpc|hold|clock [CERT KEY]
  *
- * hold: gRPC calls that are never answered. Prints its port. A thread per connection; ends with its
- * stdin. */
+ * hold: gRPC calls that are never answered. clock: as http, and at its end a line of JSON says when
+ * the first and the last call came, and how long they were on their way where their payload has the
+ * nanoseconds of their begin. Prints its port. A thread per connection; ends with its stdin. */
 #include "call_wire.h"
 
 #include <arpa/inet.h>
@@ -13,13 +14,23 @@
 #include <signal.h>
 #include <stdbool.h>
 #include <string.h>
+#include <time.h>
 
+#define CALLS_MAX 100000
 #define READ_BYTES 65536
 #define HTTP_REPLY "HTTP/1.1 200 OK\r\nContent-Type: application/json\r\nContent-Length: 2\r\n\r\n{}"
+
+struct clocks {
+    pthread_mutex_t lock;
+    int64_t first_us, last_us; /* wall clock */
+    int calls, timed;
+    int64_t took_ns[CALLS_MAX];
+};
 
 struct peer {
     bool is_grpc;
     bool holds;
+    struct clocks *clocks; /* NULL = it takes no times */
     SSL_CTX *tls;
 };
 
@@ -119,7 +130,46 @@ static size_t request_bytes(const char *data, size_t len)
     return whole <= len ? whole : 0;
 }
 
-static void serve_http(const struct wire *wire)
+static int64_t clock_ns(clockid_t clock)
+{
+    struct timespec time;
+
+    clock_gettime(clock, &time);
+    return time.tv_sec * INT64_C(1000000000) + time.tv_nsec;
+}
+
+static void note(struct clocks *clocks, const char *data, size_t len)
+{
+    const char *begun = memmem(data, len, "\"ns\":", 5);
+    int64_t now_us = clock_ns(CLOCK_REALTIME) / 1000;
+
+    pthread_mutex_lock(&clocks->lock);
+    if (clocks->calls++ == 0)
+        clocks->first_us = now_us;
+    clocks->last_us = now_us;
+    if (begun && clocks->timed < CALLS_MAX)
+        clocks->took_ns[clocks->timed++] = clock_ns(CLOCK_MONOTONIC) - atoll(begun + 5);
+    pthread_mutex_unlock(&clocks->lock);
+}
+
+static int compare_ns(const void *a, const void *b)
+{
+    const int64_t *left = a, *right = b;
+
+    return *left < *right ? -1 : *left > *right;
+}
+
+static void print_clocks(struct clocks *clocks)
+{
+    qsort(clocks->took_ns, (size_t)clocks->timed, sizeof *clocks->took_ns, compare_ns);
+    printf("{\"calls\":%d,\"first_us\":%lld,\"last_us\":%lld,\"p50_ms\":%.3f,\"p99_ms\":%.3f}\n",
+           clocks->calls, (long long)clocks->first_us, (long long)clocks->last_us,
+           (double)clocks->took_ns[clocks->timed / 2] / 1e6,
+           (double)clocks->took_ns[clocks->timed * 99 / 100] / 1e6);
+    fflush(stdout);
+}
+
+static void serve_http(const struct wire *wire, struct clocks *clocks)
 {
     char data[READ_BYTES];
     size_t held = 0, whole;
@@ -128,6 +178,8 @@ static void serve_http(const struct wire *wire)
     while ((len = wire_read(wire, data + held, sizeof data - held)) > 0) {
         held += (size_t)len;
         while ((whole = request_bytes(data, held))) {
+            if (clocks)
+                note(clocks, data, whole);
             wire_write(wire, HTTP_REPLY, sizeof HTTP_REPLY - 1);
             held -= whole;
             memmove(data, data + whole, held);
@@ -150,7 +202,7 @@ static void *serve(void *ctx)
     if (ok && connection->peer->is_grpc)
         serve_grpc(&connection->wire, connection->peer);
     else if (ok)
-        serve_http(&connection->wire);
+        serve_http(&connection->wire, connection->peer->clocks);
     SSL_free(connection->wire.ssl);
     close(connection->wire.fd);
     free(connection);
@@ -202,8 +254,11 @@ static void *accept_all(void *ctx)
 
 int main(int argc, char **argv)
 {
-    struct peer peer = {.is_grpc = argc > 1 && strcmp(argv[1], "http") != 0,
-                        .holds = argc > 1 && strcmp(argv[1], "hold") == 0};
+    static struct clocks clocks = {.lock = PTHREAD_MUTEX_INITIALIZER};
+    const char *mode = argc > 1 ? argv[1] : "http";
+    struct peer peer = {.holds = strcmp(mode, "hold") == 0,
+                        .is_grpc = strcmp(mode, "grpc") == 0 || strcmp(mode, "hold") == 0,
+                        .clocks = strcmp(mode, "clock") == 0 ? &clocks : NULL};
     pthread_t thread;
     char end;
 
@@ -218,5 +273,8 @@ int main(int argc, char **argv)
     pthread_create(&thread, NULL, accept_all, &peer);
     while (read(0, &end, 1) > 0)
         continue;
+    pthread_mutex_lock(&clocks.lock);
+    if (peer.clocks)
+        print_clocks(peer.clocks);
     return 0;
 }

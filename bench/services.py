@@ -1,13 +1,17 @@
 """Calls of services, for bench/run.py: tasks that Perdura makes as calls of a target that does nothing (call_peer.c),
 beside a bare client (libcurl, nghttp2: call_load.c) that calls the same target in the same turn. Every call of ours
-is a durable task: claimed, started and completed on disk. Also what a call in flight takes of memory.
+is a durable task: claimed, started and completed on disk. Also what a call in flight takes of memory, how soon after
+its enqueue a call is at the target, how long ten thousand schedules of one second take, and a step of an agent.
 
 Not run by itself: `make bench ARGS="--only services"`."""
+import datetime
+import http.client
 import json
 import os
 import shutil
 import statistics
 import subprocess
+import sys
 import tempfile
 import time
 import urllib.request
@@ -18,6 +22,9 @@ TURNS = 3
 KINDS = ("http", "https", "grpc", "grpcs")
 IN_FLIGHT = (1, 256)
 HELD = 2000
+SCHEDULES = 10000
+SCHEDULES_AHEAD_S = 60  # until they are due: so long they may take to make
+AGENT_CALLS = 200
 
 
 def field(number, data):
@@ -49,12 +56,15 @@ class Peer:
 
     @property
     def url(self):
-        return f"{'grpc' if self.kind == 'hold' else self.kind}://127.0.0.1:{self.port}"
+        return f"{ {'hold': 'grpc', 'clock': 'http'}.get(self.kind, self.kind)}://127.0.0.1:{self.port}"
 
     def close(self):
+        """What it printed at its end."""
         self.process.stdin.close()
+        with self.process.stdout:
+            printed = self.process.stdout.read()
         self.process.wait(20)
-        self.process.stdout.close()
+        return printed
 
 
 class Folder:
@@ -80,7 +90,8 @@ def settings(peer, folder, in_flight):
         lines.append(f"    tls: {{ca: {folder.path}/cert.pem}}")
     if peer.url.startswith("grpc"):
         lines.append(f"    descriptor: {folder.path}/bench.pb\n    package: bench.Peer")
-    return "\n".join([*lines, "handlers:", "  - {type: bench, service: s, method: Do}", ""])
+    return "\n".join([*lines, "handlers:", *(f"  - {{type: {kind}, service: s, method: Do}}" for kind in ("bench", "clock")),
+                      ""])
 
 
 def post(server, path):
@@ -138,6 +149,73 @@ def held_kib(build, folder):
         peer.close()
 
 
+def start_latency(build, folder, tasks):
+    """From the call of the library that enqueues, at 100 in a second, to the request at the target."""
+    peer = Peer(build, "clock", folder.path)
+    try:
+        with own.Server(build, settings(peer, folder, 256)) as server:
+            own.run_lines([os.path.join(build, "lib_load"), "offer", server.url, "--tasks", str(tasks), "--rate", "100"])
+            wait_completed(server, tasks)
+    finally:
+        printed = peer.close()
+    figures = json.loads(printed)
+    return {"start_p50_ms": figures["p50_ms"], "start_p99_ms": figures["p99_ms"]}
+
+
+def wait_completed(server, tasks):
+    deadline = time.monotonic() + own.STEP_SECONDS_MAX
+    while completed(server) < tasks:
+        if time.monotonic() > deadline:
+            raise own.BenchError(f"{completed(server)} of {tasks} calls")
+        time.sleep(0.1)
+
+
+def make_schedules(server, count, due):
+    """One job, and so many schedules of it that fire once, all at that moment."""
+    connection = http.client.HTTPConnection(server.address, timeout=60)
+
+    def call(path, body):
+        connection.request("POST", path, json.dumps(body), {"Content-Type": "application/json"})
+        reply = connection.getresponse()
+        text = reply.read()
+        if reply.status != 201:
+            raise own.BenchError(f"{path}: {reply.status} {text[:300]}")
+        return json.loads(text)
+
+    job = call("/v1/jobs", {"name": "bench", "category": "reports", "task_type": "bench", "queue": "default",
+                            "payload": {}})["id"]
+    at = datetime.datetime.fromtimestamp(due, datetime.timezone.utc).strftime("%Y-%m-%dT%H:%M:%SZ")
+    for _ in range(count):
+        call("/v1/schedules", {"job_id": job, "scheduled_at": at})
+    connection.close()
+
+
+def scheduled(build, folder, count, ahead_s):
+    """Seconds from the moment when all schedules are due to the last request at the target."""
+    peer = Peer(build, "clock", folder.path)
+    try:
+        with own.Server(build, settings(peer, folder, 256)) as server:
+            due = int(time.time()) + ahead_s
+            make_schedules(server, count, due)
+            if time.time() > due - 1:
+                raise own.BenchError(f"{count} schedules took longer than {ahead_s} s to make")
+            wait_completed(server, count)
+    finally:
+        printed = peer.close()
+    figures = json.loads(printed)
+    if figures["calls"] != count or figures["first_us"] < due * 1e6:
+        raise own.BenchError(f"not {count} calls at their time: {figures}")
+    return {"scheduled": count, "scheduled_s": figures["last_us"] / 1e6 - due}
+
+
+def agent_ms(build, calls):
+    """Milliseconds per call of a model, with what the stand-in for the model takes itself."""
+    done = subprocess.run([sys.executable, os.path.join(os.path.dirname(os.path.abspath(__file__)), "agents.py"),
+                           str(calls)], stdout=subprocess.PIPE, text=True, timeout=own.STEP_SECONDS_MAX, check=True,
+                          env={**os.environ, "PERDURA_BUILD": build})
+    return float(done.stdout.split()[0])
+
+
 def measure(build, say, quick):
     row = {}
     with Folder(build) as folder:
@@ -157,5 +235,12 @@ def measure(build, say, quick):
                     row[f"{name}_ratio"] = statistics.median(pair[1] / pair[0] for pair in pairs)
             finally:
                 peer.close()
+        say("services: memory of calls in flight")
         row["held_kib"] = held_kib(build, folder)
+        say("services: start latency")
+        row.update(start_latency(build, folder, 200 if quick else 1000))
+        say("services: schedules of one second")
+        row.update(scheduled(build, folder, SCHEDULES // 10 if quick else SCHEDULES, 10 if quick else SCHEDULES_AHEAD_S))
+        say("services: steps of an agent")
+        row["agent_ms"] = agent_ms(build, AGENT_CALLS)
     return row

@@ -1,11 +1,12 @@
 #!/usr/bin/env python3
 """Checks what a compiler does not: include direction, that core/ is pure, unique file names, opening
-comments, line length, open ends; sizes (tidy_sizes.py) and plain words (tidy_words.py). Prints one
-line per finding and exits 1 when there is any."""
+comments, line length, open ends; error sentences (tidy_errors.py), sizes (tidy_sizes.py) and plain
+words (tidy_words.py). Prints one line per finding and exits 1 when there is any."""
 import os
 import re
 import sys
 
+import tidy_errors
 import tidy_sizes
 import tidy_words
 
@@ -190,6 +191,7 @@ for store in ("sqlite", "postgres"):  # of two migrations with one number only o
     for before, name in zip(ups, ups[1:]):
         if name[:4] == before[:4]:
             say(os.path.join(folder, name), 1, f"has the number of {before}")
+tidy_errors.check(root, say)
 tidy_sizes.check(root, say)
 tidy_words.check(root, say)
 for finding in findings:

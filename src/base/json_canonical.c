@@ -189,9 +189,9 @@ int json_canonical(struct str value, struct buf *out, struct err *err)
     if (rc == -ERR_MEMORY)
         return err_no_memory(err);
     if (rc == -ERR_TOO_LARGE)
-        return err_set(err, ERR_TOO_LARGE, "The canonical JSON is longer than %zu bytes.",
+        return err_set(err, ERR_TOO_LARGE, "the canonical JSON is longer than %zu bytes",
                        out->max_bytes);
     if (rc < 0)
-        return err_set(err, ERR_MALFORMED, "The JSON was not checked before its canonical form.");
+        return err_set(err, ERR_MALFORMED, "the JSON was not checked before its canonical form");
     return 0;
 }

@@ -21,7 +21,7 @@ _Static_assert(JSON_DEPTH_MAX <= 64, "one bit of `objects` for each depth");
 
 static int refuse(struct checker *checker, const char *why)
 {
-    return err_set(checker->err, ERR_MALFORMED, "The JSON is malformed at byte %zu: %s.",
+    return err_set(checker->err, ERR_MALFORMED, "the JSON is malformed at byte %zu: %s",
                    (size_t)(checker->at - checker->start), why);
 }
 
@@ -285,7 +285,7 @@ int json_check(struct str text, struct str *trimmed, struct err *err)
     int rc;
 
     if (text.len > BYTES_MAX)
-        return err_set(err, ERR_TOO_LARGE, "The JSON is longer than %d bytes.", BYTES_MAX);
+        return err_set(err, ERR_TOO_LARGE, "the JSON is longer than %d bytes", BYTES_MAX);
     checker.start = text.data ? text.data : "";
     checker.end = checker.start + text.len;
     checker.at = first = json_skip_space(checker.start, checker.end);

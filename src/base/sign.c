@@ -1,5 +1,5 @@
-/* Ed25519 by libsodium. The file of a key is its seed in hex and a newline; it is written beside its
- * name and put there by a hard link, which fails if another process was faster. Any thread. */
+/* Ed25519 by libsodium. The file of a key is its seed in hex and a newline; it is written beside
+ * its name and put there by a hard link, which fails if another process was faster. Any thread. */
 #include "base/sign.h"
 
 #include "base/hash.h"

@@ -21,7 +21,7 @@ static int refuse(struct err *err)
 {
     return err_set_field(err, ERR_INVALID, "callback_events",
                          "\"callback_events\" must be an array of \"started\", \"failed\", "
-                         "\"timeout\" and \"ended\", at least one of them.");
+                         "\"timeout\" and \"ended\", at least one of them");
 }
 
 static int read_word(struct str element, struct arena *arena, unsigned *set, struct err *err)

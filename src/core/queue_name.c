@@ -54,7 +54,7 @@ int queue_name_enter(struct str namespace_name, struct str *name, struct arena *
     if (queue_name_in(*name, namespace_name))
         return 0;
     return err_set_field(err, ERR_INVALID, "queue",
-                         "\"queue\" must not contain control characters.");
+                         "\"queue\" must not contain control characters");
 }
 
 struct str queue_name_plain(struct str full)

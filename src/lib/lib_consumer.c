@@ -316,7 +316,7 @@ static int send_reports(struct pd_consumer *consumer, struct pd_report *reports,
     taken = array;
     for (uint32_t i = 0; i < count; i++)
         if (convert(&taken[i], &converted[i], &cause) < 0)
-            return err_set(err, cause.code, "Element %u: %.400s", i, cause.text);
+            return err_set(err, cause.code, "element %u: %.400s", i, cause.text);
     rc = verbs->report(consumer->source, converted, count, results, err);
     if (rc == -ERR_NOT_FOUND && register_again(consumer, err) == 0)
         rc = verbs->report(consumer->source, converted, count, results, err);

@@ -229,7 +229,7 @@ static int fill_straight(struct local *local, const struct pd_task_spec *specs, 
         if (rc < 0 && count == 1)
             *err = cause;
         else if (rc < 0)
-            err_set_field(err, cause.code, cause.field, "Element %u: %.400s", i, cause.text);
+            err_set_field(err, cause.code, cause.field, "element %u: %.400s", i, cause.text);
     }
     *parse = rc == 0;
     return rc < 0 ? rc : 0;

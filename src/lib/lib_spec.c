@@ -345,7 +345,7 @@ int lib_write_specs(struct buf *out, const struct pd_task_spec *specs, uint32_t 
     for (uint32_t i = 0; count > 1 && i < count; i++) {
         buf_byte(out, i ? ',' : '[');
         if (write_spec(out, &specs[i], &cause) < 0)
-            return err_set_field(err, cause.code, cause.field, "Element %u: %.400s", i, cause.text);
+            return err_set_field(err, cause.code, cause.field, "element %u: %.400s", i, cause.text);
     }
     if (count > 1)
         buf_byte(out, ']');

@@ -1,5 +1,6 @@
 /* libcurl behind the calls we need. The multi interface is used for one transfer at a time, because
  * it can be woken from another thread: a long-poll ends at once when the worker stops. */
+#include "net/http_client_options.h"
 #include "net/http_client_tls.h"
 
 #include <pthread.h>
@@ -85,17 +86,13 @@ static void set_options(struct http_client *client)
 {
     CURL *easy = client->easy;
 
-    curl_easy_setopt(easy, CURLOPT_NOSIGNAL, 1L);
-    curl_easy_setopt(easy, CURLOPT_FOLLOWLOCATION, 0L);
-    curl_easy_setopt(easy, CURLOPT_PROXY, "");
+    http_client_options(easy);
     curl_easy_setopt(easy, CURLOPT_HTTP_VERSION, (long)CURL_HTTP_VERSION_1_1);
     curl_easy_setopt(easy, CURLOPT_SSLVERSION, (long)CURL_SSLVERSION_TLSv1_2);
     curl_multi_setopt(client->multi, CURLMOPT_MAXCONNECTS, 1L); /* a new one ends the one before */
     curl_easy_setopt(easy, CURLOPT_CONNECTTIMEOUT_MS, (long)CONNECT_MS);
     curl_easy_setopt(easy, CURLOPT_TCP_NODELAY, 1L);
     curl_easy_setopt(easy, CURLOPT_TCP_KEEPALIVE, 1L);
-    curl_easy_setopt(easy, CURLOPT_PATH_AS_IS, 1L);
-    curl_easy_setopt(easy, CURLOPT_USERAGENT, "perdura");
     curl_easy_setopt(easy, CURLOPT_HTTPHEADER, client->headers);
     curl_easy_setopt(easy, CURLOPT_WRITEFUNCTION, take_body);
     curl_easy_setopt(easy, CURLOPT_WRITEDATA, client);
@@ -109,7 +106,7 @@ static int check_base(struct str base_url, struct str token, struct err *err)
 
     if ((!http && !https) || !is_printable(base_url) || base_url.len > URL_BYTES_MAX / 2)
         return err_set(err, ERR_INVALID,
-                       "'%.*s' is not a server address; write it like http://127.0.0.1:7070.",
+                       "'%.*s' is not a server address; write it like http://127.0.0.1:7070",
                        base_url.len < 200 ? (int)base_url.len : 200,
                        base_url.data ? base_url.data : "");
     if (!is_printable(token))
@@ -183,7 +180,7 @@ int http_client_add_header(struct http_client *client, struct str name, struct s
     ok = !line.failed && add_header(client, line.data);
     if (ok)
         curl_easy_setopt(client->easy, CURLOPT_HTTPHEADER, client->headers);
-    return ok ? 0 : err_set(err, ERR_INVALID, "A header of a request is too long.");
+    return ok ? 0 : err_set(err, ERR_INVALID, "a header of a request is too long");
 }
 
 /* ---- one call ---- */
@@ -195,7 +192,7 @@ static int make_url(struct http_client *client, const char *path, struct err *er
     buf_text(&client->url, path);
     buf_byte(&client->url, '\0');
     if (client->url.failed)
-        return err_set(err, ERR_INVALID, "The address of a request is longer than %d bytes.",
+        return err_set(err, ERR_INVALID, "the address of a request is longer than %d bytes",
                        URL_BYTES_MAX);
     return 0;
 }
@@ -266,22 +263,22 @@ static int transfer_error(const struct http_client *client, CURLcode result, str
     struct str base = shown_base(client);
 
     if (client->too_large)
-        return err_set(err, ERR_TOO_LARGE, "The server's answer is larger than %zu bytes.",
+        return err_set(err, ERR_TOO_LARGE, "the server's answer is larger than %zu bytes",
                        client->response_max);
     if (http_client_tls_failed(&client->files, client->easy, result, why, base, err))
         return -(int)err->code;
     switch (result) {
     case CURLE_ABORTED_BY_CALLBACK:
-        return err_set(err, ERR_UNAVAILABLE, "The request was interrupted.");
+        return err_set(err, ERR_UNAVAILABLE, "the request was interrupted");
     case CURLE_OPERATION_TIMEDOUT:
-        return err_set(err, ERR_REQUEST_TIMEOUT, "The server at " STR_FMT " did not answer in "
-                       "time.", STR_ARG(base));
+        return err_set(err, ERR_REQUEST_TIMEOUT, "the server at " STR_FMT " did not answer in "
+                       "time", STR_ARG(base));
     case CURLE_COULDNT_RESOLVE_HOST:
     case CURLE_COULDNT_CONNECT:
-        return err_set(err, ERR_UNAVAILABLE, "Cannot reach the server at " STR_FMT " (%s); is it "
+        return err_set(err, ERR_UNAVAILABLE, "cannot reach the server at " STR_FMT " (%s); is it "
                        "running?", STR_ARG(base), why);
     default:
-        return err_set(err, ERR_IO, "The connection to " STR_FMT " failed: %s.", STR_ARG(base),
+        return err_set(err, ERR_IO, "the connection to " STR_FMT " failed: %s", STR_ARG(base),
                        why);
     }
 }
@@ -400,7 +397,7 @@ int http_client_error(int status, struct str body, struct err *err)
         err_set_field(err, code, name, "%.*s", message.len < 500 ? (int)message.len : 500,
                       message.data);
     else
-        err_set_field(err, code, name, "The server answered with status %d.", status);
+        err_set_field(err, code, name, "the server answered with status %d", status);
     return -(int)code;
 }
 

@@ -27,14 +27,13 @@ int http_client_files_init(struct http_client_files *files, const struct http_cl
 {
     if (!copy(&files->ca, tls->ca) || !copy(&files->cert, tls->cert) ||
         !copy(&files->key, tls->key))
-        return err_set(err, ERR_MEMORY, "Out of memory while making an HTTP client.");
+        return err_set(err, ERR_MEMORY, "out of memory while making an HTTP client");
     if (files->key && !files->cert)
         return err_set(err, ERR_INVALID, "a client key is of no use without its certificate; pass "
                        "--cert FILE or PERDURA_CERT, too");
-    if (check_file("CA file", files->ca, err) < 0 ||
-        check_file("client certificate", files->cert, err) < 0 ||
-        check_file("client key", files->key, err) < 0)
-        return -(int)err->code;
+    TRY(check_file("CA file", files->ca, err));
+    TRY(check_file("client certificate", files->cert, err));
+    TRY(check_file("client key", files->key, err));
     if (files->ca) {
         curl_easy_setopt(easy, CURLOPT_CAINFO, files->ca);
         curl_easy_setopt(easy, CURLOPT_CAPATH, NULL); /* this CA and no other */

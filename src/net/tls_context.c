@@ -114,9 +114,10 @@ static int use_certificate(SSL_CTX *ctx, const struct tls_config *config, struct
     char key[PATH_BYTES_MAX];
     const X509 *leaf;
 
-    if (path_of(config->cert, cert, err) < 0 || path_of(config->key, key, err) < 0 ||
-        check_readable("tls.cert", cert, err) < 0 || check_readable("tls.key", key, err) < 0)
-        return -(int)err->code;
+    TRY(path_of(config->cert, cert, err));
+    TRY(path_of(config->key, key, err));
+    TRY(check_readable("tls.cert", cert, err));
+    TRY(check_readable("tls.key", key, err));
     if (SSL_CTX_use_certificate_chain_file(ctx, cert) != 1)
         return err_set(err, ERR_INVALID, "tls.cert %s holds no certificate chain that can be used "
                        "(%s); it must be PEM, the server's own certificate first", cert, reason());

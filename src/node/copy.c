@@ -7,6 +7,7 @@
 #include "base/hash.h"
 #include "base/json.h"
 #include "node/copy_int.h"
+#include "store/intake_store.h"
 
 #include <stdio.h>
 #include <unistd.h>

@@ -152,7 +152,7 @@ static int load_call_keys(struct serve_stores *stores, struct err *err)
     stores->call_keys = call_keys_new(secret);
     return stores->call_keys ? 0
                              : err_set(err, ERR_INTERNAL,
-                                       "The secret of calls in the store is not one.");
+                                       "the secret of calls in the store is not one");
 }
 
 int serve_stores_open(struct serve_stores *stores, const struct engine_config *given,

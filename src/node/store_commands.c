@@ -8,6 +8,7 @@
 #include "engine/logs/anchor_file.h"
 #include "engine/stores/routes.h"
 #include "store/check_store.h"
+#include "store/intake_store.h"
 #include "store/catalog_store.h"
 #include "store/log_store.h"
 #include "store/token_store.h"

@@ -456,7 +456,7 @@ int webhooks_check(const struct settings *settings, struct err *err)
         if (!callback_entry_valid(entry))
             return err_set_field(err, ERR_INVALID, "callbacks.allow",
                                  "'%.*s' in callbacks.allow is not an address; write it like "
-                                 "https://example.org or https://example.org:8443/hooks.",
+                                 "https://example.org or https://example.org:8443/hooks",
                                  entry.len < 200 ? (int)entry.len : 200,
                                  entry.data ? entry.data : "");
     }
@@ -473,7 +473,7 @@ static int check(const struct settings *settings, struct str secret, struct err 
     TRY(webhooks_check(settings, err));
     if (!secret.len)
         return err_set_field(err, ERR_INVALID, "callbacks.secret",
-                             "callbacks.secret is empty; callbacks cannot be signed without it.");
+                             "callbacks.secret is empty; callbacks cannot be signed without it");
     return 0;
 }
 
@@ -499,7 +499,7 @@ static int open_curl(struct webhooks *webhooks, struct err *err)
 static int start_thread(struct webhooks *webhooks, struct err *err)
 {
     webhooks->runs = thread_start(&webhooks->thread, 0, run, webhooks) == 0;
-    return webhooks->runs ? 0 : err_set(err, ERR_MEMORY, "Cannot start the thread for callbacks.");
+    return webhooks->runs ? 0 : err_set(err, ERR_MEMORY, "cannot start the thread for callbacks");
 }
 
 struct webhooks *webhooks_start(struct engine *engine, const struct settings *settings,

@@ -8,9 +8,9 @@
 #include "base/json.h"
 #include "core/callback_allow.h"
 #include "core/trace.h"
+#include "net/http_client_options.h"
 
 #include <limits.h>
-#include <sys/socket.h>
 
 #define CONNECT_MS 3000L
 #define RESPONSE_BYTES_MAX ((size_t)64 * 1024) /* a head and a short answer; the rest is not read */
@@ -28,44 +28,17 @@ static size_t drop(char *data, size_t size, size_t count, void *ctx)
     return call->response_bytes > RESPONSE_BYTES_MAX ? 0 : size * count;
 }
 
-/* Handlers are started while calls are under way and must not inherit their connections. */
-static curl_socket_t open_socket(void *ctx, curlsocktype purpose, struct curl_sockaddr *address)
-{
-    (void)ctx;
-    (void)purpose;
-    return socket(address->family, address->socktype | SOCK_CLOEXEC, address->protocol);
-}
-
-static void set_protocols(CURL *easy)
-{
-#if LIBCURL_VERSION_NUM >= 0x075500
-    curl_easy_setopt(easy, CURLOPT_PROTOCOLS_STR, "http,https");
-#else
-    curl_easy_setopt(easy, CURLOPT_PROTOCOLS, (long)(CURLPROTO_HTTP | CURLPROTO_HTTPS));
-#endif
-#if LIBCURL_VERSION_NUM >= 0x075700
-    curl_easy_setopt(easy, CURLOPT_QUICK_EXIT, 1L); /* a stop does not wait for a name server */
-#endif
-}
-
 static void set_options(struct webhook_call *call)
 {
     CURL *easy = call->easy;
 
-    set_protocols(easy);
+    http_client_options(easy);
     curl_easy_setopt(easy, CURLOPT_PRIVATE, call);
-    curl_easy_setopt(easy, CURLOPT_NOSIGNAL, 1L);
-    curl_easy_setopt(easy, CURLOPT_FOLLOWLOCATION, 0L);
-    curl_easy_setopt(easy, CURLOPT_PROXY, ""); /* also says: not the environment's */
-    curl_easy_setopt(easy, CURLOPT_NETRC, (long)CURL_NETRC_IGNORED);
     curl_easy_setopt(easy, CURLOPT_HTTP_VERSION, (long)CURL_HTTP_VERSION_1_1);
     curl_easy_setopt(easy, CURLOPT_SSLVERSION, (long)CURL_SSLVERSION_TLSv1_2);
-    curl_easy_setopt(easy, CURLOPT_PATH_AS_IS, 1L);
     curl_easy_setopt(easy, CURLOPT_CONNECTTIMEOUT_MS, CONNECT_MS);
     curl_easy_setopt(easy, CURLOPT_LOW_SPEED_LIMIT, SLOW_BYTES_PER_S);
     curl_easy_setopt(easy, CURLOPT_LOW_SPEED_TIME, SLOW_S);
-    curl_easy_setopt(easy, CURLOPT_USERAGENT, "perdura/" PERDURA_VERSION);
-    curl_easy_setopt(easy, CURLOPT_OPENSOCKETFUNCTION, open_socket);
     curl_easy_setopt(easy, CURLOPT_WRITEFUNCTION, drop);
     curl_easy_setopt(easy, CURLOPT_WRITEDATA, call);
     curl_easy_setopt(easy, CURLOPT_HEADERFUNCTION, drop);
@@ -211,13 +184,13 @@ bool webhook_call_delivered(const struct webhook_call *call, CURLcode result, ch
         return true;
     if (status >= 300 && status < 400)
         snprintf(reason, WEBHOOK_REASON_BYTES,
-                 "The receiver answered with status %ld; redirects are not followed.", status);
+                 "the receiver answered with status %ld; redirects are not followed", status);
     else if (status >= 400)
-        snprintf(reason, WEBHOOK_REASON_BYTES, "The receiver answered with status %ld.", status);
+        snprintf(reason, WEBHOOK_REASON_BYTES, "the receiver answered with status %ld", status);
     else if (result == CURLE_OK)
-        snprintf(reason, WEBHOOK_REASON_BYTES, "The receiver gave no answer.");
+        snprintf(reason, WEBHOOK_REASON_BYTES, "the receiver gave no answer");
     else
-        snprintf(reason, WEBHOOK_REASON_BYTES, "The call failed: %s.", curl_easy_strerror(result));
+        snprintf(reason, WEBHOOK_REASON_BYTES, "the call failed: %s", curl_easy_strerror(result));
     return false;
 }
 

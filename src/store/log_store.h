@@ -50,7 +50,7 @@ struct log_range {
 
 /* What retention needs to know about an execution. */
 struct log_run {
-    struct str type;  /* of its task; absent = the task is gone */
+    struct str type;  /* of its task, behind its namespace (queue_name.h); absent = it is gone */
     bool under_way;
     struct uuid task_id;
     struct log_last last;
@@ -134,9 +134,10 @@ int log_blanks_add(struct log_cuts *blanks, const struct uuid *execution_id, int
 /* Is this the newest line that this process knows of? Otherwise an attacker removed later ones. */
 bool log_is_newest(const struct store *store, const struct log_last *last);
 int log_written_add(struct store *store, const struct log_head *head); /* -ERR_MEMORY */
-/* May lines follow this one, or may its chain be removed? (log_trust.c) If not, the line or its
- * note was written by a client without the key; the store's doubt is then set. -ERR_MEMORY. */
-int log_may_follow(struct store *store, const struct log_last *last, const struct uuid *task_id,
+/* May this entry follow, or may the chain be removed? (log_trust.c) If not, the line or its note
+ * was written by a client without the key, or the entry is of another task or type; the store's
+ * doubt is then set. -ERR_MEMORY. */
+int log_may_follow(struct store *store, const struct log_last *last, const struct log_entry *entry,
                    bool *may);
 bool log_may_go(struct store *store, const struct log_last *last, int64_t before_us);
 /* Computes chains again, each from its beginning or from where it was cut, to the end of its range,

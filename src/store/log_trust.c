@@ -34,8 +34,9 @@ static int note_refused(struct store *store, const struct log_last *last)
                         last->chain_hash, 0, 0);
 }
 
+/* Retention goes by the type: one that changes within a run is an attacker's. */
 static bool may_follow(const struct store *store, const struct log_last *last,
-                       const struct uuid *task_id)
+                       const struct log_entry *entry)
 {
     bool noted = last->noted && last->note.mac[0] != '\0';
 
@@ -43,13 +44,15 @@ static bool may_follow(const struct store *store, const struct log_last *last,
         return false;
     return last->seq == 0 ||
            (last->seq > 0 && logmac_trusts(store->log_mac, last) &&
-            (!noted || (last->note.closed.len == 0 && uuid_eq(&last->note.task_id, task_id))));
+            (!noted || (last->note.closed.len == 0 &&
+                        uuid_eq(&last->note.task_id, &entry->task_id) &&
+                        str_eq(last->note.task_type, entry->task_type))));
 }
 
-int log_may_follow(struct store *store, const struct log_last *last, const struct uuid *task_id,
+int log_may_follow(struct store *store, const struct log_last *last, const struct log_entry *entry,
                    bool *may)
 {
-    *may = !store->log_mac || may_follow(store, last, task_id);
+    *may = !store->log_mac || may_follow(store, last, entry);
     if (*may)
         return 0;
     doubt(store, &last->execution_id, "its new lines are not signed");

@@ -41,8 +41,6 @@ struct check_verbs;
 struct token_verbs;
 struct sealed;
 struct keyring;
-struct intake_report;
-struct intake_row;
 struct intake_verbs;
 struct namespace_verbs;
 
@@ -490,26 +488,6 @@ struct store_verbs {
     const struct recovery_verbs *recovery; /* the recovery queue; recovery_store.h */
     const struct measure_verbs *measures; /* executions per hour; measure_store.h */
     const struct token_verbs *tokens; /* API tokens; token_store.h */
-};
-
-/* What programs enqueued or reported with SQL (core/spec/spec_intake.h); shared stores only. */
-struct intake_verbs {
-    /* The first ones that are due and that no other node has locked; locked from now on. */
-    int (*due)(struct store *store, int64_t now_us, uint32_t limit, int64_t bytes,
-               struct arena *arena, struct intake_row **rows, uint32_t *count, struct err *err);
-    int (*one)(struct store *store, int64_t key, struct arena *arena, struct intake_row **row,
-               struct err *err); /* locked; NULL = there is none. Waits for another node. */
-    int (*done)(struct store *store, const struct intake_row *rows, uint32_t count,
-                struct err *err); /* they are tasks now */
-    int (*put_off)(struct store *store, int64_t key, int64_t due_at_us, struct err *err);
-    int (*reports)(struct store *store, uint32_t limit, struct arena *arena,
-                   struct intake_report **rows, uint32_t *count, struct err *err);
-    int (*reports_of)(struct store *store, int64_t key, struct arena *arena,
-                      struct intake_report **rows, uint32_t *count, struct err *err);
-    int (*reports_done)(struct store *store, const struct intake_report *rows, uint32_t count,
-                        struct err *err);
-    int (*count)(struct store *store, int64_t *rows, struct err *err); /* not taken in yet */
-    int (*grant)(struct store *store, struct str role, struct err *err); /* alone */
 };
 
 /* A chain of log lines that the store did not continue, sign or remove, because its note was not

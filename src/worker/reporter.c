@@ -233,7 +233,7 @@ static int send_once(struct reporter *reporter, const struct report *reports, ui
     *err = (struct err){0};
     memset(results, 0, count * sizeof *results);
     rc = give_up(reporter)
-             ? err_set(err, ERR_UNAVAILABLE, "The worker is stopping.")
+             ? err_set(err, ERR_UNAVAILABLE, "the worker is stopping")
              : reporter->source->verbs->report(reporter->source, reports, count, results, err);
     reporter->failing = rc < 0 && try_again(rc);
     if (rc == -ERR_NOT_FOUND && reporter->failing)
@@ -483,7 +483,7 @@ struct reporter *reporter_start(struct source *source, const struct reporter_hoo
     thread_cond_init(&reporter->emptied);
     rc = thread_start(&reporter->thread, STACK_BYTES, run, reporter);
     if (rc != 0) {
-        err_set(err, ERR_UNAVAILABLE, "Cannot start a thread: %s.", strerror(rc));
+        err_set(err, ERR_UNAVAILABLE, "cannot start a thread: %s", strerror(rc));
         reporter_free(reporter);
         return NULL;
     }

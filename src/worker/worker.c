@@ -57,7 +57,7 @@ static int start_thread(pthread_t *thread, size_t stack_bytes, void *(*main)(voi
     int rc = thread_start(thread, stack_bytes, main, ctx);
 
     if (rc != 0)
-        return err_set(err, ERR_UNAVAILABLE, "Cannot start a thread: %s.", strerror(rc));
+        return err_set(err, ERR_UNAVAILABLE, "cannot start a thread: %s", strerror(rc));
     return 0;
 }
 
@@ -70,7 +70,7 @@ static int start_slots(struct worker *worker, struct err *err)
         slot->worker = worker;
         slot->wake_fd = eventfd(0, EFD_CLOEXEC | EFD_NONBLOCK);
         if (slot->wake_fd < 0)
-            return err_set(err, ERR_UNAVAILABLE, "Cannot open a descriptor: %s.", strerror(errno));
+            return err_set(err, ERR_UNAVAILABLE, "cannot open a descriptor: %s", strerror(errno));
         if (start_thread(&slot->thread, worker->config.stack_bytes, worker_slot_main, slot, err) <
             0) {
             close(slot->wake_fd);
@@ -108,7 +108,7 @@ struct worker *worker_start(struct source *source, const struct worker_config *c
     struct worker *worker;
 
     if (config->slots > WORKER_SLOTS_MAX || config->batch > WORKER_BATCH_MAX) {
-        err_set(err, ERR_INVALID, "A worker has at most %d slots and a batch of %d.",
+        err_set(err, ERR_INVALID, "a worker has at most %d slots and a batch of %d",
                 WORKER_SLOTS_MAX, WORKER_BATCH_MAX);
         return NULL;
     }
@@ -283,7 +283,7 @@ int worker_stop(struct worker *worker, int64_t grace_ms, struct err *err)
         reporter_limit(worker->reporter, reports_ms);
     if (!wait_calm(worker, reports_ms + STOP_KILL_MS, false))
         return err_set(err, ERR_UNAVAILABLE,
-                       "A function still runs; its task stays leased until it returns.");
+                       "a function still runs; its task stays leased until it returns");
     if (worker->reporter)
         reporter_limit(worker->reporter, STOP_REPORTS_MS);
     finish(worker);

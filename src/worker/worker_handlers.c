@@ -25,7 +25,7 @@ static int add_agent(struct handler_set *set, const struct handler_rule *rule,
     const void *what = agents ? agents->find(agents->ctx, rule->agent) : NULL;
 
     if (agents && !what)
-        return err_set(err, ERR_INVALID, "There is no agent '" STR_FMT "'.", STR_ARG(rule->agent));
+        return err_set(err, ERR_INVALID, "there is no agent '" STR_FMT "'", STR_ARG(rule->agent));
     if (what)
         set->handlers[set->count++] = (struct handler){.type = rule->type, .verbs = agents->verbs,
                                                        .what = what,
@@ -84,7 +84,7 @@ static struct handler_set *set_new(struct worker *worker, const struct worker_ru
     set->grace_ms_longest = set->older ? set->older->grace_ms_longest : 0;
     note_grace(set, given->grace_ms);
     if (count > WORKER_HANDLERS_MAX)
-        err_set(err, ERR_INVALID, "A worker has at most %d handlers.", WORKER_HANDLERS_MAX);
+        err_set(err, ERR_INVALID, "a worker has at most %d handlers", WORKER_HANDLERS_MAX);
     else if (!set->handlers)
         err_no_memory(err);
     for (uint32_t i = 0; err->code == ERR_NONE && i < config->functions_count; i++)

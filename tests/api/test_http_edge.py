@@ -321,7 +321,8 @@ class TokenTest(ApiTest):
         self.assertEqual(self.request("GET", "/readyz").status, 200)
 
     def test_of_all_routes_only_probes_and_the_dashboards_files_are_open(self):
-        """D12: every path of the description without a token, and ways around its beginning."""
+        """D12: every path of the description without a token, and ways around its beginning. Public keys are no secret,
+        and a completion URL is its own credential."""
         described = self.request("GET", "/openapi.json", headers={
             "Authorization": "Bearer s3cret-token"}).json["paths"]
         routes = [(method.upper(), path.replace("{", "").replace("}", ""))
@@ -340,7 +341,8 @@ class TokenTest(ApiTest):
         self.assertEqual(self.request("GET", "/").status, 200)
         self.assertIn(self.request("GET", "/assets/nothing.js").status, (404,))
         for path in ("/assets", "/assets/../v1/tasks", "/assets/..%2fv1/tasks", "/assets//v1/tasks",
-                     "//v1/tasks", "/v1/tasks/", "/V1/tasks", "/?/v1/tasks", "/v1"):
+                     "//v1/tasks", "/v1/tasks/", "/V1/tasks", "/?/v1/tasks", "/v1", "/v1/completions/../tasks",
+                     "/v1/completions/%2e%2e/tasks", "/v1/identity/jwks.json/../../tasks"):
             reply = self.request("GET", path)
             self.assertFalse(b'"items"' in reply.body, path)
             self.assertTrue(reply.status in (400, 401, 404) or path.startswith("/?"), path)

@@ -1,15 +1,20 @@
 """kill -9 of a node between a call and its answer, again and again (D10, D13): no task is lost; with a
 lookup every key takes effect exactly once, without one at most once more than its task completed."""
+import asyncio
 import collections
 import contextlib
 import http.client
+import json
 import os
 import pathlib
 import random
 import signal
 import sys
+import time
 import unittest
 import unittest.mock
+import urllib.error
+import urllib.request
 
 sys.path.insert(0, str(pathlib.Path(__file__).resolve().parents[1] / "crash"))
 from crash_harness import fault_binary  # noqa: E402
@@ -17,7 +22,8 @@ from harness import wait_until
 from service_target import reply
 from test_services import ServiceTest
 
-POINTS = ("service.begin", "service.ended")
+AWAIT = "report.await"
+POINTS = ("service.begin", "service.ended", AWAIT)
 TASKS = 6  # of one kill
 LOOKUP = "    methods: {Do: {lookup: 'GET /done/{task/id}'}}\n"
 
@@ -113,14 +119,46 @@ class RepeatTest(KillTest):
 
 class AtPointTest(LookupTest):
     """At the points of a call, with a lookup."""
+    points = "service.begin:2,service.ended:3"
+
     def setUp(self):
         if not fault_binary():
             self.skipTest("PERDURA_FAULTS_BUILD names no build with fault points")
         super().setUp()
 
     def test_f_g8_every_key_takes_effect_exactly_once(self):
-        for point in os.environ.get("PERDURA_SERVICE_POINTS", "service.begin:2,service.ended:3").split(","):
+        for point in os.environ.get("PERDURA_SERVICE_POINTS", self.points).split(","):
             self.kill_at(point)
+
+
+class AwaitPointTest(AtPointTest):
+    """The service says 202 and is killed for it: it works on, and says how it ended to the URL of the
+    call or lookup that it heard last."""
+    points = f"{AWAIT}:2"
+
+    async def answer(self, call, writer):
+        key = call.headers["idempotency-key"]
+        if call.path.startswith("/done/"):
+            self.asked[key] += 1
+            if not self.effects[key]:
+                return reply(404)
+        else:
+            self.calls[key] += 1
+            self.effects[key] += 1
+        asyncio.get_running_loop().run_in_executor(None, self.end, call.headers["perdura-complete-url"])
+        return reply(202, {}, Perdura_Async="1")
+
+    def end(self, url):
+        """Until it is taken: the node may not have committed that it awaits this, or be dead."""
+        body = json.dumps({"result": {"n": 1}}).encode()
+        for _ in range(200):
+            with contextlib.suppress(OSError):
+                try:
+                    urllib.request.urlopen(urllib.request.Request(url, body, {"Content-Type": "application/json"}), timeout=5)
+                    return
+                except urllib.error.HTTPError as error:
+                    error.close()
+            time.sleep(0.05)
 
 
 if __name__ == "__main__":

@@ -341,6 +341,7 @@ class Stop(Tls, ApiTest):
         ended.start()
         ended.join(harness.DEADLINE_S)
         self.assertFalse(ended.is_alive())
+        self.assertEqual(self.server.process.wait(harness.DEADLINE_S), 0)
 
 
 if __name__ == "__main__":

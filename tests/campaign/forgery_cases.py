@@ -143,6 +143,48 @@ class ForgeryCases:
             ids.append(task["id"])
         return ids
 
+    def retype(self, case, task_id):
+        """Its row names another type, whose logs go at once."""
+        case.put("UPDATE lanes SET type = 'short' WHERE lane = (SELECT lane FROM task_states WHERE id = "
+                 f"{case.uid(task_id)})")
+        case.apply()
+
+    def test_f_j8_a_run_does_not_continue_under_another_type(self):
+        case = self.case()
+        execution = case.held[0]
+        self.retype(case, case.tasks[execution])
+        self.assertIn("log.forged", case.serve(forgeries.goes_on(case)))
+        self.assertGreaterEqual(len(forgery_dark.lines_of(case, execution)), len(case.runs[execution]))
+        self.assertIn("refused", str(self.assert_named(case, execution)["findings"]))
+
+    def test_f_j8_a_later_run_under_another_type_takes_no_earlier_one_along(self):
+        """The task stays as long as its runs do not agree about its type."""
+        case = self.case()
+        ids = []
+
+        def fails(client):
+            ids.append(client.enqueue("twice", max_retries=1, retry_delay_ms=0)["id"])
+            task = client.claim()[0]
+            client.say(task, "ERROR", "the proof")
+            client.report_ok("worker-1", task, "fail", error="no")
+
+        def completes(client):
+            task = client.claim()[0]
+            client.say(task, "INFO", "all is well")
+            client.complete("worker-1", task)
+            harness.wait_until(lambda: case.rows("SELECT count(*) AS n FROM log_heads WHERE closed = ''") ==
+                               [[forger.HELD]], what="its end")
+        case.serve(fails, retention=False, config="")
+        self.retype(case, uuid.UUID(ids[0]).hex)
+        case.serve(completes, retention=False, config="")
+        case.serve(lambda client: harness.wait_until(lambda: "log.forged" in client.server.log(), what="retention"),
+                   retention=False, config="""handlers:
+  - {type: short, command: ["true"], retention: 1ms}
+""")
+        self.assertEqual([row for row in case.rows("SELECT message FROM execution_logs WHERE message = "
+                                                   "'the proof'")], [["the proof"]])
+        self.assertTrue(case.verify()["ok"])
+
     def test_f_j5_a_run_under_way_does_not_go_on_from_a_line_that_was_put_there(self):
         case = self.case()
         execution = case.held[0]
@@ -186,6 +228,21 @@ class ForgeryCases:
         case.apply()
         case.serve(retention=False)
         self.assert_named(case, execution)
+
+    def test_d9_what_a_key_adopts_keeps_its_namespace(self):
+        """Whose windows it has."""
+        case = self.case()
+
+        def during(client):
+            client.expect(201, "POST", "/v1/namespaces", {"name": "acme"})
+            self.in_namespace(client, {"Perdura-Namespace": "acme"}, 1)
+        case.serve(during, retention=False, config="")
+        before = case.rows("SELECT task_type FROM log_heads WHERE task_type LIKE '%own0'")
+        case.forget_records()
+        case.apply()
+        case.serve(retention=False, config="")
+        self.assertEqual(case.rows("SELECT task_type FROM log_heads WHERE task_type LIKE '%own0'"), before)
+        self.assertEqual(before, [["acme\x1eown0"]])
 
     def test_f_j5_what_a_key_found_is_signed_and_no_time_makes_lines_pass_for_older(self):
         """Lines that say they are from before the key, in runs from before it."""

@@ -12,11 +12,24 @@ import ledger as ledger_module
 
 sys.path.insert(0, str(ledger_module.ROOT / "tests" / "api"))
 sys.path.insert(0, str(ledger_module.ROOT / "tests" / "crash"))
+sys.path.insert(0, str(ledger_module.ROOT / "tests" / "grpc"))
 
 NAME = "services"
 KILLS = int(os.environ.get("PERDURA_SERVICE_KILLS", "1000"))  # with and without a lookup together
 PASSES = int(os.environ.get("PERDURA_SERVICE_PASSES", "12"))  # at each point
 ROUND = 50
+SCENES = (
+    ("F-G7", "services whose certificate has expired, expires while connected, is of another authority or for another "
+     "name", "refused before anything was sent", ("test_services_tls",)),
+    ("F-G8", "services that answer after the timeout, or later by a one-time URL", "a timeout, repeated with the same "
+     "key; one end counts", ("test_services.HostileTest", "test_services_async")),
+    ("F-G9", "answers of 10 GB, of a byte a second, of half a head, resets, redirects inwards, HTTP/2 and gRPC frames "
+     "that fit nothing; a name that leads elsewhere; 500 services of which one hangs", "cut, given up in time, not "
+     "followed; others unharmed", ("test_services.HostileTest", "test_services.CallTest", "test_services_h2",
+                                   "test_services_names", "test_services.CrowdTest")),
+    ("C9", "models and tools that loop, stall, lie, flood, hang, crash or refuse", "told to the model, repeated or ended "
+     "within the budget", ("test_agents",)),
+)
 KINDS = ("lookup", "no lookup")
 
 
@@ -30,9 +43,18 @@ def run(ledger, say):
     for point in kills.POINTS:
         for nth in range(ledger.total(NAME, "kills", kind="point", point=point), PASSES):
             os.environ["PERDURA_SERVICE_POINTS"] = f"{point}:{1 + nth % kills.TASKS}"
-            findings, _ = outcome(kills.AtPointTest)
+            findings, _ = outcome(kills.AwaitPointTest if point == kills.AWAIT else kills.AtPointTest)
             ledger.add(NAME, kind="point", point=point, kills=1, findings=findings)
         say(f"{point}: {PASSES} kills")
+    done = {row["scene"] for row in ledger.rows(NAME, kind="scene")}
+    for fault, what, _, names in SCENES:
+        if what not in done:
+            suite = unittest.defaultTestLoader.loadTestsFromNames(names)
+            result = unittest.TestResult()
+            suite.run(result)
+            findings = [text[-400:] for _, text in result.failures + result.errors]
+            ledger.add(NAME, kind="scene", fault=fault, scene=what, tests=result.testsRun, findings=findings)
+            say(f"{fault}: {result.testsRun} tests")
 
 
 def one_round(ledger, kind, case):
@@ -65,6 +87,10 @@ def summary(ledger):
             rows.append(("F-A1, F-G8, D13", f"{ledger.total(NAME, 'kills', kind=kind):,} kill -9 of a node between a "
                          f"call of a service and its answer, {kind}; {ledger.total(NAME, 'interrupted', kind=kind):,} "
                          "calls interrupted", f"{promise} {len(ledger.findings(NAME, kind=kind))}, tasks lost 0"))
+    for fault, what, promise, _ in SCENES:
+        found = ledger.rows(NAME, kind="scene", scene=what)
+        if found:
+            rows.append((fault, what, f"{promise}; {found[-1]['tests']} tests, findings {len(found[-1]['findings'])}"))
     return rows
 
 

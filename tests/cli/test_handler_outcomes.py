@@ -36,15 +36,15 @@ OUTCOMES = {
     "result-but-code": (says('{"result":1}', 5), "failed", "exit code 5"),
     "long-error": (f"echo \"{{\\\"fail\\\":{{\\\"error\\\":\\\"$({LONG})\\\"}}}}\" >&3", "failed",
                    "ä" * 2048),
-    "not-json": (says('{"result":'), "failed", "A control line is not JSON"),
+    "not-json": (says('{"result":'), "failed", "a control line is not JSON"),
     "wrong-fail": (says('{"fail":{"error":7}}'), "failed", ""),
-    "two-keys": (says('{"result":1,"state":"x"}'), "failed", "A control line's 'result'"),
+    "two-keys": (says('{"result":1,"state":"x"}'), "failed", "a control line's 'result'"),
     "last-word": ("echo '{\"result\":' >&3; echo '{\"result\":2}' >&3", "completed", None),
     "unknown-key": (says('{"colour":"red"}'), "completed", None),
     "no-object": (says("[1]"), "completed", None),
     "blank-lines": ("printf '\\n\\r\\n\\n' ; printf '\\n' >&3", "completed", None),
     "too-long": ("printf '{\"result\":\"' >&3; head -c 5000000 /dev/zero | tr '\\0' x >&3;"
-                 " echo '\"}' >&3", "failed", "A control line was longer"),
+                 " echo '\"}' >&3", "failed", "a control line was longer"),
     "missing-program": (None, "failed", ""),
 }
 

@@ -166,6 +166,10 @@ class Pages(unittest.TestCase):
     def test_the_readme_does_what_it_shows(self):
         self.assertGreaterEqual(self.check(harness.ROOT / "README.md"), 1)
 
+    def test_the_tour_of_services_does_what_it_shows(self):
+        """D10"""
+        self.assertGreaterEqual(self.check(harness.ROOT / "docs" / "services.md"), 3)
+
     def test_the_tour_of_agents_does_what_it_shows(self):
         """C9"""
         self.assertGreaterEqual(self.check(harness.ROOT / "docs" / "agents.md"), 2)

@@ -273,7 +273,7 @@ class TopTest(cli_harness.ServerTest):
             top = Terminal(self)
             frame = top.wait_for("no answer since")
             self.assertTrue(any("not known yet" in line for line in frame), frame)
-            top.wait_for(r"no answer since .*: The server at .* did not")  # and it is asked again
+            top.wait_for(r"no answer since .*: the server at .* did not")  # and it is asked again
             top.type("q")
             self.assertEqual(top.wait_end(), 0)
 
@@ -322,7 +322,7 @@ class TopTest(cli_harness.ServerTest):
         self.assertEqual(self.perdura("top").stdout.count("perdura "), 1)  # no terminal: the same
 
     def test_what_is_wrong_is_said_in_a_sentence(self):
-        self.assertIn("Cannot reach the server", self.refused(1, "top", "--once", "--server",
+        self.assertIn("cannot reach the server", self.refused(1, "top", "--once", "--server",
                                                          "http://127.0.0.1:1"))
         self.assertIn("100ms", self.refused(2, "top", "--once", "--interval", "5ms"))
         self.assertIn("not a server address", self.refused(1, "top", "--server", "nonsense"))

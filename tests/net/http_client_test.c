@@ -239,12 +239,12 @@ static void errors_of_the_server_become_errors_here(void **state)
         {409, "{\"error\":{\"code\":\"stale_lease\",\"message\":\"m\"}}", ERR_STALE_LEASE, "m", ""},
         {422, "{\"error\":{\"code\":\"invalid\",\"message\":\"m\",\"field\":\"type\"}}",
          ERR_INVALID, "m", "type"},
-        {503, "<html>", ERR_UNAVAILABLE, "The server answered with status 503.", ""},
-        {502, "", ERR_UNAVAILABLE, "The server answered with status 502.", ""},
-        {500, "{\"error\":7}", ERR_INTERNAL, "The server answered with status 500.", ""},
+        {503, "<html>", ERR_UNAVAILABLE, "the server answered with status 503", ""},
+        {502, "", ERR_UNAVAILABLE, "the server answered with status 502", ""},
+        {500, "{\"error\":7}", ERR_INTERNAL, "the server answered with status 500", ""},
         {401, "{}", ERR_UNAUTHORIZED, "the server needs a token; set PERDURA_TOKEN to the one "
          "the server was started with", ""},
-        {302, "", ERR_MALFORMED, "The server answered with status 302.", ""},
+        {302, "", ERR_MALFORMED, "the server answered with status 302", ""},
     };
     struct server *server = server_start(200, "");
     struct http_client *client = client_of(server, NULL);
@@ -328,7 +328,7 @@ static void silence_ends_with_a_timeout_and_nobody_with_a_hint(void **state)
     client = http_client_new(STR("http://127.0.0.1:1/"), STR_NONE, &err);
     assert_int_equal(http_client_call(client, "GET", "/", STR_NONE, 5000, &response, &status, &err),
                      -ERR_UNAVAILABLE);
-    assert_non_null(strstr(err.text, "Cannot reach the server at http://127.0.0.1:1 "));
+    assert_non_null(strstr(err.text, "cannot reach the server at http://127.0.0.1:1 "));
     buf_deinit(&response);
     http_client_free(client);
 }

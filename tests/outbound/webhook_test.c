@@ -295,7 +295,7 @@ static void message_for_a_receiver_that_is_down_survives_a_restart(void **state)
     expect_log(node, "webhook.failed", 2);
     stop_node(node);
     assert_int_equal(fixture_ask(node->store, "SELECT count(*) FROM outbox WHERE attempts >= 2 AND "
-                                              "last_error LIKE 'The call failed: %' AND "
+                                              "last_error LIKE 'the call failed: %' AND "
                                               "next_at > created_at"), 1);
     fixture_close(node->store);
     fixture_open(node->store);
@@ -417,7 +417,7 @@ static void expired_message_is_tried_once_more_and_then_given_up(void **state) /
     assert_null(strstr(node->logged.data, "hidden"));
     assert_int_equal(fixture_ask(node->store, "SELECT count(*) FROM outbox WHERE attempts = 41 AND "
                                               "next_at IS NULL AND last_error = "
-                                              "'The receiver answered with status 500.'"), 1);
+                                              "'the receiver answered with status 500'"), 1);
     receiver_close(&receiver);
 }
 

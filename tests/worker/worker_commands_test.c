@@ -52,7 +52,7 @@ static void exit_codes_and_words_become_outcomes_C3(void **state)
         {"ulimit -c 0; kill -SEGV $$", FAILED, "", "killed by SIGSEGV", "{\"signal\":\"SIGSEGV\"}",
          true, -1},
         {"echo '{\"result\":1,\"x\":2}' >&3", FAILED, "",
-         "A control line's 'result' must stand alone; write one line each.", "", true, -1},
+         "a control line's 'result' must stand alone; write one line each", "", true, -1},
     };
 
     (void)state;
@@ -83,7 +83,7 @@ static void lines_become_logs_and_progress_in_order(void **state)
     assert_int_equal(task->status, COMPLETED);
     assert_int_equal(task->progress, 70);
     assert_non_null(strstr(task->log, "INFO out\n"));
-    assert_non_null(strstr(task->log, "WARN A control line is not JSON"));
+    assert_non_null(strstr(task->log, "WARN a control line is not JSON"));
     assert_int_equal(task->logs, 2);
     assert_true(fake->wanted_json);
     fake_free(fake);

@@ -22,7 +22,7 @@ static int run_audit(struct call *call)
 
 static const struct flag flags[] = {
     {.name = "principal", .type = FLAG_TEXT, .value = "NAME", .field = "principal",
-     .help = "only changes by this one: root, local, token:NAME, jwt:NAME …"},
+     .help = "only changes by this principal: root, local, token:NAME, jwt:NAME …"},
     {.name = "action", .type = FLAG_TEXT, .value = "ACTION", .field = "action",
      .help = "only this action, or all that begin with this word: queue.pause, or queue"},
     {.name = "kind", .type = FLAG_TEXT, .value = "KIND", .field = "object_kind",
@@ -40,7 +40,7 @@ static const struct flag flags[] = {
 
 const struct command command_audit = {
     .name = "audit", .summary = "Show who changed what, and what was refused",
-    .details = "Newest first. Entries are one chain, which 'perdura verify --audit' checks.",
+    .details = "Newest first. 'perdura verify --audit' checks the chain of all entries.",
     .example = "perdura audit\nperdura audit --action queue --since 2027-03-28T00:00:00Z\n"
                "perdura audit --outcome refused",
     .flags = flags, CLIENT_COMMAND(0, 0, run_audit)};

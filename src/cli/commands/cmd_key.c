@@ -200,7 +200,7 @@ static int run_add(struct call *call)
 
 static const struct flag add_flags[] = {
     {.name = "file", .type = FLAG_TEXT, .value = "FILE",
-     .help = "where the key is written (default: ID.key)"},
+     .help = "file to create (default: ID.key)"},
     {0}};
 
 static const struct flag rotate_flags[] = {
@@ -209,10 +209,10 @@ static const struct flag rotate_flags[] = {
     {0}};
 
 static const struct flag destroy_flags[] = {
-    {.name = "user", .type = FLAG_TEXT, .value = "ID", .help = "the user whose keys go"},
+    {.name = "user", .type = FLAG_TEXT, .value = "ID", .help = "destroy the keys of this user"},
     {.name = "namespace", .type = FLAG_TEXT, .value = "NAME",
-     .help = "the namespace whose keys go"},
-    {.name = "yes", .type = FLAG_BOOL, .help = "what they encrypt shall never be read again"},
+     .help = "destroy the keys of this namespace"},
+    {.name = "yes", .type = FLAG_BOOL, .help = "confirm that what they encrypted is lost forever"},
     {0}};
 
 static const struct command key_add = {

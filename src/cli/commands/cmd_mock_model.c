@@ -30,15 +30,16 @@ static int run_mock_model(struct call *call)
 
 const struct command command_mock_model = {
     .name = "mock-model",
-    .summary = "A language model that answers by a script, for trying out agents",
-    .details = "An OpenAI-compatible chat API on 127.0.0.1, streaming and not. The script is "
-               "{\"lines\":[…]}; the first line that fits a request answers it: 'when' is a "
-               "text in the last message, 'turn' the number of answers before, 'times' how often "
-               "it may be used. It answers with 'text', 'tools' ([{\"name\",\"arguments\"}]) or "
-               "'final', which calls finalAnswer ('finished': false: more steps follow). Faults: "
-               "'status' with 'error' and 'retry_after', 'delay_ms', 'cut', 'stall', 'raw' (any "
-               "body), 'stream': false. 'tokens' is [input, output]. With \"key\" beside the lines "
-               "it wants this API key.",
+    .summary = "Run a scripted language model, to try out agents",
+    .details = "Serves an OpenAI-compatible chat API on 127.0.0.1. The script is "
+               "{\"lines\":[…]}; the first line that matches a request answers it. A line "
+               "matches by 'when', a text in the last message, 'turn', the number of earlier "
+               "answers, and 'times', how often it may be used. It answers with 'text', "
+               "'tools' ([{\"name\",\"arguments\"}]) or 'final', which calls finalAnswer "
+               "('finished': false: more steps follow). Faults: 'status' with 'error' and "
+               "'retry_after', 'delay_ms', 'cut', 'stall', 'raw' (any body), 'stream': false. "
+               "'tokens' is [input, output]. With \"key\" beside the lines requests need this "
+               "API key.",
     .example = "perdura mock-model --script script.json",
     .flags = flags,
     .run = run_mock_model};

@@ -49,19 +49,19 @@ static const struct flag retention_fields[] = {
 #define NAMESPACE_FLAGS                                                                          \
     {.name = "description", .type = FLAG_TEXT, .value = "TEXT", .help = "what it is for"},       \
     {.name = "waiting", .type = FLAG_INT, .value = "N", .min = 0, .max = 1000000000,             \
-     .zero = "none", .help = "most tasks that wait; none = no bound"},                           \
+     .zero = "none", .help = "most waiting tasks; none = no limit"},                             \
     {.name = "enqueue-rate", .type = FLAG_RATE, .value = "RATE",                                 \
-     .help = "most tasks that are enqueued per period: 100/s; '5/s burst 10'; none = no bound"}, \
+     .help = "most enqueued tasks per period: 100/s; '5/s burst 10'; none = no limit"},          \
     {.name = "payload-bytes", .type = FLAG_INT, .value = "N", .min = 0,                          \
-     .max = BOUND_PAYLOAD_BYTES, .zero = "none", .help = "largest payload; none = no bound"},    \
+     .max = BOUND_PAYLOAD_BYTES, .zero = "none", .help = "largest payload; none = no limit"},    \
     {.name = "schedules", .type = FLAG_INT, .value = "N", .min = 0, .max = 1000000000,           \
-     .zero = "none", .help = "most schedules and recurring patterns; none = no bound"},          \
+     .zero = "none", .help = "most schedules and recurring patterns; none = no limit"},          \
     {.name = "keep-completed", .type = FLAG_DURATION, .value = "D",                              \
-     .help = "how long completed tasks are kept; 0 = for ever (default: as the server does)"},   \
+     .help = "how long to keep completed tasks; 0 = forever (default: the server's setting)"},   \
     {.name = "keep-failed", .type = FLAG_DURATION, .value = "D",                                 \
-     .help = "the same for tasks that ended otherwise"},                                         \
+     .help = "how long to keep tasks that ended otherwise"},                                     \
     {.name = "encryption", .type = FLAG_WORD, .value = "WHAT", .choices = "all|none",              \
-     .help = "all: its tasks are stored encrypted; none: those that the settings say"}
+     .help = "all = encrypt all its tasks; none = those that the settings name"}
 
 static const struct flag flags[] = {NAMESPACE_FLAGS, {0}};
 
@@ -171,7 +171,7 @@ static int run_delete(struct call *call)
 
 static const struct flag delete_flags[] = {
     {.name = "purge", .type = FLAG_BOOL,
-     .help = "also remove what has not ended, and what is planned"},
+     .help = "also remove plans, and tasks that have not ended"},
     {0}};
 
 static const struct command namespace_list = {
@@ -185,21 +185,21 @@ static const struct command namespace_show = {
 
 static const struct command namespace_create = {
     .name = "create", .summary = "Make a namespace", .arguments = "NAME",
-    .details = "It begins with the same categories as every other one.",
+    .details = "It starts with the standard categories.",
     .example = "perdura namespace create acme --waiting 100000 --enqueue-rate 500/s",
     .flags = flags, CLIENT_COMMAND(1, 1, run_create)};
 
 static const struct command namespace_update = {
     .name = "update", .summary = "Change a namespace", .arguments = "NAME",
-    .details = "What you leave out stays.",
+    .details = "Settings you leave out stay as they are.",
     .example = "perdura namespace update acme --schedules none --keep-completed 7d",
     .flags = flags, CLIENT_COMMAND(1, 1, run_update)};
 
 static const struct command namespace_delete = {
     .name = "delete", .summary = "Delete a namespace with all that is in it", .arguments = "NAME",
     .details = "The server removes it in steps and accepts nothing new for it meanwhile; 'perdura "
-               "namespace show' says how far it is. Refused while a task has not ended or "
-               "something is planned, unless you give --purge.",
+               "namespace show' shows the progress. The server refuses while the namespace has "
+               "plans, or tasks that have not ended, unless you give --purge.",
     .example = "perdura namespace delete acme --purge",
     .flags = delete_flags, CLIENT_COMMAND(1, 1, run_delete)};
 
@@ -208,6 +208,6 @@ static const struct command *const subcommands[] = {&namespace_list,   &namespac
                                                     &namespace_delete, NULL};
 
 const struct command command_namespace = {
-    .name = "namespace", .summary = "Make, change and delete namespaces",
+    .name = "namespace", .summary = "Create, change and delete namespaces",
     .example = "perdura namespace create acme\nperdura enqueue mail:send --namespace acme",
     .subcommands = subcommands};

@@ -1,4 +1,4 @@
-/* perdura services: the target services of a server, and how they are. One thread. */
+/* perdura services: the target services of a server, and their health. One thread. */
 #include "cli/frame/listing.h"
 
 static const struct view_column columns[] = {
@@ -24,5 +24,5 @@ static int run(struct call *call)
 }
 
 const struct command command_services = {
-    .name = "services", .summary = "List the target services of a server, and how they are",
+    .name = "services", .summary = "List the target services of a server, and their health",
     .example = "perdura services\nperdura services --json", CLIENT_COMMAND(0, 0, run)};

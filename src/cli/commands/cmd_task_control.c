@@ -262,20 +262,20 @@ CONTROL(pause, "Pause tasks",
 static const struct flag resume_flags[] = {
     {.name = "decision", .type = FLAG_WORD, .value = "WORD", .field = "decision",
      .choices = "retry|skip|fail",
-     .help = "what becomes of an agent's tool call that may have happened"},
+     .help = "what to do about an agent's tool call that may have run"},
     {.name = "budget-calls", .type = FLAG_INT, .value = "N", .min = 1, .max = INT64_MAX,
-     .help = "an agent's new limit of calls for the task"},
+     .help = "new limit of an agent's model calls"},
     {.name = "budget-tokens", .type = FLAG_INT, .value = "N", .min = 1, .max = INT64_MAX,
-     .help = "its new limit of tokens"},
-    {.name = "budget-cost", .type = FLAG_TEXT, .value = "AMOUNT", .help = "its new limit of cost"},
-    {.name = "budget-time", .type = FLAG_DURATION, .value = "D", .help = "its new limit of time"},
+     .help = "new limit of its tokens"},
+    {.name = "budget-cost", .type = FLAG_TEXT, .value = "AMOUNT", .help = "new limit of its cost"},
+    {.name = "budget-time", .type = FLAG_DURATION, .value = "D", .help = "new limit of its time"},
     VERSION_FLAG,
     {0}};
 
 const struct command task_resume = {
     .name = "resume", .summary = "Resume paused tasks", .arguments = "ID…",
-    .details = "A task that asked gets the answer with it: the state of the task says what it "
-               "asked. Limits of a budget are totals of the task.",
+    .details = "If a task asked a question, this answers it; the state of the task shows the "
+               "question. Budget limits are totals for the task.",
     .example = "perdura task resume " EXAMPLE_ID, .flags = resume_flags,
     .groups = FLAGS_CLIENT | FLAGS_JSON, .args_min = 1, .args_max = COMMAND_ARGS_MAX,
     .run = run_resume};

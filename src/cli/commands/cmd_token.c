@@ -233,7 +233,7 @@ static int run_revoke(struct call *call)
 
 static const struct flag create_flags[] = {
     {.name = "name", .type = FLAG_TEXT, .value = "NAME", .field = "name",
-     .help = "its name, for people"},
+     .help = "a name for people"},
     {.name = "role", .type = FLAG_WORD, .value = "ROLE", .field = "role",
      .choices = "viewer|reader|producer|worker|operator|editor|admin",
      .help = "what it may do, as a role"},
@@ -242,7 +242,7 @@ static const struct flag create_flags[] = {
     {.name = "namespace", .type = FLAG_TEXT, .value = "NAME", .field = "namespace",
      .help = "namespace where it is valid; * = all (default: 'default', and * for an admin)"},
     {.name = "user", .type = FLAG_TEXT, .value = "ID", .field = "user_id",
-     .help = "it sees and changes rows of this user only"},
+     .help = "it sees and changes only rows of this user"},
     {.name = "queues", .type = FLAG_LIST, .value = "A,B", .field = "queues",
      .help = "queues it may enqueue into and take work from; names, or prefixes such as mail*"},
     {.name = "types", .type = FLAG_LIST, .value = "A,B", .field = "types",
@@ -250,7 +250,7 @@ static const struct flag create_flags[] = {
     {.name = "categories", .type = FLAG_LIST, .value = "A,B", .field = "categories",
      .help = "categories of tasks it may enqueue and take"},
     {.name = "rate", .type = FLAG_RATE, .value = "RATE", .field = "rate",
-     .help = "most requests per period, counted per node: 100/s, 20/m"},
+     .help = "most requests per period, over all nodes: 100/s, 20/m"},
     {.name = "expires", .type = FLAG_DURATION, .value = "D",
      .help = "how long it is valid: 90d (default: forever)"},
     {.name = "quiet", .type = FLAG_BOOL, .help = "print the token and nothing else"},

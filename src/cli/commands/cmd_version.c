@@ -85,7 +85,7 @@ static int run_help(struct call *call)
 
 static const struct flag version_flags[] = {
     {.name = "features", .type = FLAG_BOOL,
-     .help = "also what this build has: the dashboard, gRPC, fault points"},
+     .help = "also list what this build has: the dashboard, gRPC, fault points"},
     {0}};
 
 const struct command command_version = {

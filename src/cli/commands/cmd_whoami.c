@@ -26,6 +26,6 @@ static int run_whoami(struct call *call)
 }
 
 const struct command command_whoami = {
-    .name = "whoami", .summary = "Show who you are to the server, and what that allows",
+    .name = "whoami", .summary = "Show your identity on a server, and your rights",
     .example = "perdura whoami --server https://perdura.example.org",
     CLIENT_COMMAND(0, 0, run_whoami)};

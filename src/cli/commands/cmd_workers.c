@@ -23,5 +23,5 @@ static int run(struct call *call)
 }
 
 const struct command command_workers = {
-    .name = "workers", .summary = "List the workers and nodes, and who leads",
+    .name = "workers", .summary = "List the workers and nodes, and which one leads",
     .example = "perdura workers\nperdura workers --json", CLIENT_COMMAND(0, 0, run)};

@@ -24,6 +24,15 @@ static const struct flag group_store[] = {
 static const struct flag group_help[] = {
     {.name = "help", .type = FLAG_BOOL, .help = "show this help"}, {0}};
 
+/* A flag of the command itself takes the place of one that many share. */
+static bool is_own(const struct command *command, const struct flag *shared)
+{
+    for (const struct flag *flag = command->flags; flag && flag->name; flag++)
+        if (strcmp(flag->name, shared->name) == 0)
+            return true;
+    return false;
+}
+
 const struct flag *command_flag_at(const struct command *command, uint32_t index)
 {
     static const struct flag none[] = {{0}};
@@ -37,7 +46,7 @@ const struct flag *command_flag_at(const struct command *command, uint32_t index
 
     for (size_t i = 0; i < sizeof groups / sizeof groups[0]; i++)
         for (const struct flag *flag = groups[i]; flag->name; flag++)
-            if (index-- == 0)
+            if ((i == 0 || !is_own(command, flag)) && index-- == 0)
                 return flag;
     return NULL;
 }

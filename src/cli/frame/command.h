@@ -47,15 +47,15 @@ struct flag {
  * is a task's idempotency key. */
 #define CLIENT_NAMESPACE_FLAG                                                                      \
     {.name = "namespace", .type = FLAG_TEXT, .value = "NAME", .env = "PERDURA_NAMESPACE",          \
-     .help = "the namespace it is about (default: that of the token, else 'default')"}
+     .help = "namespace to use (default: that of the token, else 'default')"}
 #define CLIENT_TLS_FLAGS                                                                    \
     {.name = "ca", .type = FLAG_TEXT, .value = "FILE", .env = "PERDURA_CA",                 \
      .help = "CA of a server behind https:// (PEM; default: those of the system)"},          \
     {.name = "cert", .type = FLAG_TEXT, .value = "FILE", .env = "PERDURA_CERT",             \
-     .help = "client certificate (PEM), for a server that wants one"},                       \
+     .help = "client certificate (PEM), for a server that requires one"},                    \
     {.name = "cert-key", .also = "key", .type = FLAG_TEXT, .value = "FILE",                  \
      .env = "PERDURA_KEY",                                                                  \
-     .help = "its private key (PEM; default: in the file of the certificate)"}
+     .help = "its private key (PEM; default: in the same file)"}
 
 /* Flags that many commands share. */
 enum flag_group { FLAGS_CLIENT = 1, FLAGS_JSON = 2, FLAGS_STORE = 4 };

@@ -379,7 +379,7 @@ static const struct command *const subcommands[] = {
     &job_run,    &job_depend, &job_undepend, &job_history, NULL};
 
 const struct command command_job = {
-    .name = "job", .summary = "Define jobs, which tasks are made from, and run them",
+    .name = "job", .summary = "Define jobs, the templates of tasks, and run them",
     .example = "perdura job create report --type report:daily --cron '0 9 * * *'\n"
                "perdura job history report",
     .subcommands = subcommands};

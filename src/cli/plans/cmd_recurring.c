@@ -240,6 +240,6 @@ static const struct command *const subcommands[] = {
     &recurring_upcoming, NULL};
 
 const struct command command_recurring = {
-    .name = "recurring", .summary = "Make tasks from a job by a repeating pattern",
+    .name = "recurring", .summary = "Run jobs by a repeating pattern",
     .example = "perdura recurring create payroll --job pay --pattern monthly --day -1 --time 17:00",
     .subcommands = subcommands};

@@ -217,7 +217,9 @@ static int check_name(const struct name_list *list, struct str name, const char 
 int principal_check_work(const struct principal *principal, struct str queue, struct str type,
                          struct str category, struct err *err)
 {
-    TRY(check_name(&principal->queues, queue, "queue", "queue", err));
+    if (!(principal->queues.count | principal->types.count | principal->categories.count))
+        return 0;
+    TRY(check_name(&principal->queues, queue_name_plain(queue), "queue", "queue", err));
     TRY(check_name(&principal->types, type, "type", "type", err));
     return check_name(&principal->categories, category.data ? category : STR(CATEGORY_GENERAL),
                       "category", "category", err);

@@ -113,8 +113,8 @@ const struct caller *caller_keep(const struct caller *caller, struct arena *aren
 int principal_check_grant(const struct principal *maker, const struct principal *made,
                           struct err *err);
 
-/* Whether it may put work into this queue, of this type and category (absent = `general`).
- * ERR_FORBIDDEN names what its credential is limited to. */
+/* Whether it may put work into this queue (by either name), of this type and category (absent =
+ * `general`). ERR_FORBIDDEN names what its credential is limited to. */
 int principal_check_work(const struct principal *principal, struct str queue, struct str type,
                          struct str category, struct err *err);
 

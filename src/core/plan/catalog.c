@@ -95,7 +95,7 @@ static int read_mode(struct str value, enum dependency_mode *mode, struct err *e
     arena_deinit(&arena);
     if (!known)
         return err_set_field(err, ERR_INVALID, "dependency_config.mode",
-                             "\"mode\" must be gate or trigger.");
+                             "\"mode\" must be gate or trigger");
     return 0;
 }
 
@@ -110,7 +110,7 @@ int job_dependency_read(struct job_dependency *dependency, struct err *err)
     if (json_kind(dependency->config) != JSON_OBJECT)
         return err_set_field(err, ERR_INVALID, "dependency_config",
                              "\"dependency_config\" must be an object such as "
-                             "{\"mode\":\"gate\"}.");
+                             "{\"mode\":\"gate\"}");
     mode = json_get(dependency->config, STR("mode"));
     within = json_get(dependency->config, STR("within_ms"));
     if (mode.data && json_kind(mode) != JSON_NULL)
@@ -121,7 +121,7 @@ int job_dependency_read(struct job_dependency *dependency, struct err *err)
         dependency->within_ms > BOUND_DELAY_MS) {
         dependency->within_ms = 0;
         return err_set_field(err, ERR_INVALID, "dependency_config.within_ms",
-                             "\"within_ms\" must be a whole number from 0 to %lld.",
+                             "\"within_ms\" must be a whole number from 0 to %lld",
                              (long long)BOUND_DELAY_MS);
     }
     return 0;

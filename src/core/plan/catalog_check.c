@@ -62,7 +62,7 @@ void job_dependency_init(struct job_dependency *dependency)
 
 static int missing(const char *field, const char *why, struct err *err)
 {
-    return err_set_field(err, ERR_INVALID, field, "\"%s\" is missing; %s.", field, why);
+    return err_set_field(err, ERR_INVALID, field, "\"%s\" is missing; %s", field, why);
 }
 
 /* ---- categories ---- */
@@ -142,7 +142,7 @@ static int check_service(struct str value, struct arena *arena, struct err *err)
     return service_name_valid(json_string(value, arena))
                ? 0
                : err_set_field(err, ERR_INVALID, "service", "\"service\" must be of letters, "
-                               "digits, '.', '_', '~' and '-', as the names of services are.");
+                               "digits, '.', '_', '~' and '-', as the names of services are");
 }
 
 /* Of the members that mean something; what else is there is its users' own. */
@@ -206,13 +206,13 @@ int job_check(const struct job *job, struct err *err)
     if (!job->task_type.data && search_is_pattern(job->name))
         return err_set_field(err, ERR_INVALID, "name",
                              "\"name\" must not begin or end with '*': it is the type of the "
-                             "job's tasks, unless \"task_type\" names another.");
+                             "job's tasks, unless \"task_type\" names another");
     if (job->target_service.data && !service_name_valid(job->target_service))
         return err_set_field(err, ERR_INVALID, "target_service",
                              "\"target_service\" must be of letters, digits, '.', '_', '~' and "
-                             "'-', as the names of services are.");
+                             "'-', as the names of services are");
     if (job->target_method.data && service_method_check(job->target_method, &why) < 0)
-        return err_set_field(err, ERR_INVALID, "target_method", "\"target_method\": %s.",
+        return err_set_field(err, ERR_INVALID, "target_method", "\"target_method\": %s",
                              why.text);
     job_init(&defaults);
     return catalog_check_numbers(&catalog_job_table, job, &defaults, err);
@@ -254,19 +254,19 @@ static int check_type(const struct schedule *schedule, struct err *err)
     if (schedule->type >= SCHEDULE_TYPE_COUNT &&
         rows[0].given + rows[1].given + rows[2].given > 1)
         return err_set_field(err, ERR_INVALID, rows[rows[2].given ? 2 : 1].field,
-                             "A schedule has one of \"cron_expression\", \"interval_seconds\" "
-                             "and \"scheduled_at\"; for two times make two schedules.");
+                             "a schedule has one of \"cron_expression\", \"interval_seconds\" "
+                             "and \"scheduled_at\"; for two times make two schedules");
     if (schedule->type >= SCHEDULE_TYPE_COUNT)
         return missing("schedule_type", "it is cron, interval, once or immediate", err);
     for (size_t i = 0; i < sizeof rows / sizeof *rows; i++) {
         if (rows[i].type == schedule->type && !rows[i].given)
             return err_set_field(err, ERR_INVALID, rows[i].field,
-                                 "\"%s\" is missing; a schedule of type %s needs it.",
+                                 "\"%s\" is missing; a schedule of type %s needs it",
                                  rows[i].field, schedule_type_word(schedule->type));
         if (rows[i].type != schedule->type && rows[i].given)
             return err_set_field(err, ERR_INVALID, rows[i].field,
                                  "\"%s\" belongs to schedules of type %s, and this one is %s; "
-                                 "leave it out.",
+                                 "leave it out",
                                  rows[i].field, schedule_type_word(rows[i].type),
                                  schedule_type_word(schedule->type));
     }
@@ -279,13 +279,13 @@ static int check_span(const struct schedule *schedule, struct err *err)
 
     if (starts_us && ends_us && ends_us <= starts_us)
         return err_set_field(err, ERR_INVALID, "ends_at",
-                             "\"ends_at\" must lie after \"starts_at\".");
+                             "\"ends_at\" must lie after \"starts_at\"");
     if (schedule->type != SCHEDULE_ONCE)
         return 0;
     if ((starts_us && schedule->scheduled_at_us < starts_us) ||
         (ends_us && schedule->scheduled_at_us > ends_us))
         return err_set_field(err, ERR_INVALID, "scheduled_at",
-                             "\"scheduled_at\" must lie between \"starts_at\" and \"ends_at\".");
+                             "\"scheduled_at\" must lie between \"starts_at\" and \"ends_at\"");
     return 0;
 }
 

@@ -30,7 +30,7 @@ struct catalog_member {
 };
 
 struct catalog_table {
-    const char *noun; /* "A job" */
+    const char *noun; /* "a job" */
     const struct catalog_member *members;
     size_t count;
 };

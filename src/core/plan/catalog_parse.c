@@ -30,7 +30,7 @@ static const struct catalog_member category_members[] = {
     CATEGORY("configuration", object, configuration, 0, BOUND_METADATA_BYTES, CONFIGURATION),
     CATEGORY("is_active", bool, is_active, 0, 0, IS_ACTIVE),
 };
-const struct catalog_table catalog_category_table = TABLE("A category", category_members);
+const struct catalog_table catalog_category_table = TABLE("a category", category_members);
 
 #define JOB(name, read, path, min, max, bit) \
     FIELD(struct job, name, catalog_read_##read, path, min, max, JOB_FIELD_##bit)
@@ -56,7 +56,7 @@ static const struct catalog_member job_members[] = {
     JOB("is_active", bool, is_active, 0, 0, IS_ACTIVE),
     JOB("created_by", text, created_by, 0, BOUND_KEY_BYTES, CREATED_BY),
 };
-const struct catalog_table catalog_job_table = TABLE("A job", job_members);
+const struct catalog_table catalog_job_table = TABLE("a job", job_members);
 
 #define SCHEDULE(name, read, path, min, max, bit) \
     FIELD(struct schedule, name, catalog_read_##read, path, min, max, SCHEDULE_FIELD_##bit)
@@ -81,13 +81,13 @@ static const struct catalog_member schedule_members[] = {
     SCHEDULE("callback_url", url, callback_url, 0, 0, CALLBACK_URL),
     SCHEDULE("callback_events", callback_events, callback_events, 0, 0, CALLBACK_EVENTS),
 };
-const struct catalog_table catalog_schedule_table = TABLE("A schedule", schedule_members);
+const struct catalog_table catalog_schedule_table = TABLE("a schedule", schedule_members);
 
 static const struct catalog_member preview_members[] = {
     {"count", catalog_read_preview_count, 0, 0, 0, 1, BOUND_PREVIEW, 0},
     {"from", catalog_read_preview_from, 0, 0, 0, 0, 0, 0},
 };
-static const struct catalog_table preview_table = TABLE("A preview", preview_members);
+static const struct catalog_table preview_table = TABLE("a preview", preview_members);
 
 #define RECURRING(name, read, path, max, bit) \
     FIELD(struct recurring, name, catalog_read_##read, path, 0, max, RECURRING_FIELD_##bit)
@@ -100,7 +100,7 @@ static const struct catalog_member recurring_members[] = {
     RECURRING("is_active", bool, is_active, 0, IS_ACTIVE),
 };
 const struct catalog_table catalog_recurring_table =
-    TABLE("A recurring pattern", recurring_members);
+    TABLE("a recurring pattern", recurring_members);
 
 #define DEPENDENCY(name, read, path, max, bit) \
     FIELD(struct job_dependency, name, catalog_read_##read, path, 0, max, DEPENDENCY_FIELD_##bit)
@@ -111,7 +111,7 @@ static const struct catalog_member dependency_members[] = {
     DEPENDENCY("dependency_type", dependency_type, kind, 0, TYPE),
     DEPENDENCY("dependency_config", object, config, BOUND_METADATA_BYTES, CONFIG),
 };
-const struct catalog_table catalog_dependency_table = TABLE("A dependency", dependency_members);
+const struct catalog_table catalog_dependency_table = TABLE("a dependency", dependency_members);
 
 /* ---- reading ---- */
 
@@ -158,7 +158,7 @@ static int read_members(struct str object, const struct catalog_table *table,
     struct json_member found;
 
     if (json_kind(object) != JSON_OBJECT)
-        return err_set(reader->err, ERR_INVALID, "%s must be a JSON object.", table->noun);
+        return err_set(reader->err, ERR_INVALID, "%s must be a JSON object", table->noun);
     json_begin(object, &iter);
     while (json_next_member(&iter, &found)) {
         struct str name = json_decode_key(found.key, reader->arena);
@@ -173,7 +173,7 @@ static int read_members(struct str object, const struct catalog_table *table,
         if (!member) {
             snprintf(field, sizeof field, STR_FMT, STR_ARG(str_cut(name, sizeof field - 1)));
             return err_set_field(reader->err, ERR_INVALID, field,
-                                 "%s has no member \"%s\"; remove it or correct its name.",
+                                 "%s has no member \"%s\"; remove it or correct its name",
                                  table->noun, field);
         }
         TRY(read_member(reader, member, found.value));
@@ -305,7 +305,7 @@ int catalog_check_numbers(const struct catalog_table *table, const void *object,
         memcpy(&usual, (const char *)defaults + member->at, sizeof usual);
         if (value != usual && (value < member->min || value > member->max))
             return err_set_field(err, ERR_INVALID, member->name,
-                                 "\"%s\" must be a whole number from %lld to %lld.", member->name,
+                                 "\"%s\" must be a whole number from %lld to %lld", member->name,
                                  (long long)member->min, (long long)member->max);
     }
     return 0;

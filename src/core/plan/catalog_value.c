@@ -26,7 +26,7 @@ int catalog_read_description(struct catalog_reader *reader, const struct catalog
 
     if (rc == 0 && to->len > (size_t)member->max)
         rc = err_set_field(reader->err, ERR_INVALID, member->name,
-                           "\"%s\" has %zu bytes; at most %lld are allowed.", member->name,
+                           "\"%s\" has %zu bytes; at most %lld are allowed", member->name,
                            to->len, (long long)member->max);
     return rc;
 }
@@ -100,7 +100,7 @@ int catalog_read_id(struct catalog_reader *reader, const struct catalog_member *
     if (!text.data || !uuid_parse(text, to) || uuid_is_nil(to))
         return err_set_field(reader->err, ERR_INVALID, member->name,
                              "\"%s\" must be an id such as "
-                             "\"0198c0de-0000-7000-8000-000000000001\".",
+                             "\"0198c0de-0000-7000-8000-000000000001\"",
                              member->name);
     return 0;
 }
@@ -117,7 +117,7 @@ int catalog_read_object(struct catalog_reader *reader, const struct catalog_memb
 {
     if (json_kind(value) != JSON_OBJECT)
         return err_set_field(reader->err, ERR_INVALID, member->name,
-                             "\"%s\" must be an object.", member->name);
+                             "\"%s\" must be an object", member->name);
     return catalog_read_json(reader, member, value);
 }
 
@@ -137,7 +137,7 @@ int catalog_read_category(struct catalog_reader *reader, const struct catalog_me
 static int refuse_word(struct catalog_reader *reader, const struct catalog_member *member,
                        const char *words)
 {
-    return err_set_field(reader->err, ERR_INVALID, member->name, "\"%s\" must be %s.",
+    return err_set_field(reader->err, ERR_INVALID, member->name, "\"%s\" must be %s",
                          member->name, words);
 }
 

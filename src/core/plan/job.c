@@ -65,7 +65,7 @@ static int take_type(const struct job *job, const struct category_rules *rules,
     if (job->target_method.data && !service.data)
         return err_set_field(err, ERR_INVALID, "target_method",
                              "\"target_method\" needs a \"target_service\" that has it, or a "
-                             "category whose configuration names one as \"service\".");
+                             "category whose configuration names one as \"service\"");
     *type = service.data ? service_type(service, job->target_method, arena)
             : job->task_type.data ? job->task_type : job->name;
     return type->data ? 0 : err_no_memory(err);

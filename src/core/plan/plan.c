@@ -26,7 +26,7 @@ static int check_time(int64_t time_us, const char *field, struct err *err)
 {
     if (time_us < 0 || time_us > CLOCK_MAX_US)
         return err_set_field(err, ERR_INVALID, field,
-                             "\"%s\" must lie between 1970 and the end of year 9999.", field);
+                             "\"%s\" must lie between 1970 and the end of year 9999", field);
     return 0;
 }
 
@@ -43,7 +43,7 @@ static int plan_interval(const struct schedule *schedule, int64_t made_us, struc
 {
     if (schedule->interval_s < 1 || schedule->interval_s > PLAN_INTERVAL_MAX_S)
         return err_set_field(err, ERR_INVALID, "interval_seconds",
-                             "\"interval_seconds\" must be a whole number from 1 to %lld.",
+                             "\"interval_seconds\" must be a whole number from 1 to %lld",
                              (long long)PLAN_INTERVAL_MAX_S);
     plan->kind = PLAN_INTERVAL;
     plan->every_us = schedule->interval_s * CLOCK_SECOND_US;
@@ -64,7 +64,7 @@ static int plan_once(const struct schedule *schedule, int64_t made_us, struct pl
         plan->anchor_us = plan->starts_at_us ? plan->starts_at_us : made_us;
     else if (!plan->anchor_us)
         return err_set_field(err, ERR_INVALID, "scheduled_at",
-                             "\"scheduled_at\" is missing; a schedule of type once needs it.");
+                             "\"scheduled_at\" is missing; a schedule of type once needs it");
     return 0;
 }
 
@@ -126,7 +126,7 @@ int plan_recurring(const struct recurring *recurring, struct zones *zones, int64
     plan->kind = PLAN_RECURRENCE;
     if (!recurring->pattern_config.data)
         return err_set_field(err, ERR_INVALID, "pattern_config",
-                             "\"pattern_config\" is missing; it must be an object.");
+                             "\"pattern_config\" is missing; it must be an object");
     rc = recurrence_zone_name(recurring->type, recurring->pattern_config, arena, &name, err);
     if (rc < 0)
         return rc;
@@ -298,7 +298,7 @@ int plan_due(const struct plan *plan, const struct misfire_rule *rule, int64_t f
     take_on_time(plan, next_us, now_us, due);
     due->instants = arena_copy(arena, instants, due->count * sizeof *instants);
     if (!due->instants && due->count)
-        return err_set(err, ERR_MEMORY, "Not enough memory for what is due; it is tried again.");
+        return err_set(err, ERR_MEMORY, "not enough memory for what is due; it is tried again");
     return 0;
 }
 

@@ -71,7 +71,7 @@ static int read_object(struct parse *parse, const struct member *member, struct 
 {
     if (json_kind(value) != JSON_OBJECT)
         return err_set_field(parse->err, ERR_INVALID, member->name.data,
-                             "\"%s\" must be an object.", member->name.data);
+                             "\"%s\" must be an object", member->name.data);
     return read_json(parse, member, value);
 }
 
@@ -160,7 +160,7 @@ int spec_read_priority(struct str value, const char *field, struct arena *arena,
     }
     return err_set_field(err, ERR_INVALID, field,
                          "\"%s\" must be a whole number from %d to %d, or low, medium, high or "
-                         "critical.",
+                         "critical",
                          field, -BOUND_PRIORITY, BOUND_PRIORITY);
 }
 
@@ -180,7 +180,7 @@ static int read_run_at(struct parse *parse, const struct member *member, struct 
 
 static int bad_word(struct parse *parse, const struct member *member, const char *words)
 {
-    return err_set_field(parse->err, ERR_INVALID, member->name.data, "\"%s\" must be %s.",
+    return err_set_field(parse->err, ERR_INVALID, member->name.data, "\"%s\" must be %s",
                          member->name.data, words);
 }
 
@@ -343,17 +343,17 @@ static int check_together(struct parse *parse)
 
     if (parse->has_delay && parse->has_run_at)
         return err_set_field(parse->err, ERR_INVALID, "run_at",
-                             "Give \"delay_ms\" or \"run_at\", not both.");
+                             "give \"delay_ms\" or \"run_at\", not both");
     if (parse->has_max_attempts && input->has_max_retries)
         return err_set_field(parse->err, ERR_INVALID, "max_attempts",
-                             "Give \"max_retries\" or \"max_attempts\" (one more), not both.");
+                             "give \"max_retries\" or \"max_attempts\" (one more), not both");
     if (input->spec.trace.state.data && !input->spec.trace.parent.data)
         return err_set_field(parse->err, ERR_INVALID, "tracestate",
-                             "\"tracestate\" needs \"traceparent\"; give both.");
+                             "\"tracestate\" needs \"traceparent\"; give both");
     if (input->hash_fields_count && parse->has_hash_input && !input->hash_input)
         return err_set_field(parse->err, ERR_INVALID, "hash_input",
                              "\"hash_fields\" asks for a hash and \"hash_input\" forbids it; "
-                             "leave one out.");
+                             "leave one out");
     input->has_max_retries |= parse->has_max_attempts;
     input->no_hash = parse->has_hash_input && !input->hash_input;
     input->hash_input |= input->hash_fields_count > 0;
@@ -368,7 +368,7 @@ static int parse_object(struct str object, struct parse *parse)
     spec_init(parse->input);
     if (json_kind(object) != JSON_OBJECT)
         return err_set(parse->err, ERR_INVALID,
-                       "A task must be a JSON object such as {\"type\":\"email\"}.");
+                       "a task must be a JSON object such as {\"type\":\"email\"}");
     json_begin(object, &iter);
     while (json_next_member(&iter, &found)) {
         struct str name = json_decode_key(found.key, parse->arena);
@@ -380,7 +380,7 @@ static int parse_object(struct str object, struct parse *parse)
         if (!member) {
             snprintf(field, sizeof field, STR_FMT, STR_ARG(name));
             return err_set_field(parse->err, ERR_INVALID, field,
-                                 "A task has no member \"%s\"; remove it or correct its name.",
+                                 "a task has no member \"%s\"; remove it or correct its name",
                                  field);
         }
         if (json_kind(found.value) == JSON_NULL && member->read != read_json)
@@ -417,7 +417,7 @@ static int parse_elements(struct str array, const struct settings *settings, str
     json_begin(array, &iter);
     while (json_next_element(&iter, &element)) {
         if (parse_one(element, settings, arena, &inputs[i], &found) < 0)
-            return err_set_field(err, found.code, found.field, "Element %u: %s", i, found.text);
+            return err_set_field(err, found.code, found.field, "element %u: %s", i, found.text);
         i++;
     }
     return 0;
@@ -432,9 +432,9 @@ int spec_parse_all(struct str json, const struct settings *settings, struct aren
     if (*is_array)
         elements = json_count(json);
     if (elements == 0)
-        return err_set(err, ERR_INVALID, "The array is empty; it must hold at least one task.");
+        return err_set(err, ERR_INVALID, "the array is empty; it must hold at least one task");
     if (elements > BOUND_ARRAY)
-        return err_set(err, ERR_TOO_LARGE, "The array holds %zu tasks; send at most %d at once.",
+        return err_set(err, ERR_TOO_LARGE, "the array holds %zu tasks; send at most %d at once",
                        elements, BOUND_ARRAY);
     *count = (uint32_t)elements;
     *inputs = arena_alloc_array(arena, elements, sizeof **inputs);

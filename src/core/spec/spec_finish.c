@@ -141,7 +141,7 @@ static int hash_input(struct task_input *input, struct arena *arena, struct err 
     if (parts.failed || json_canonical(value, &canonical, NULL) < 0) {
         rc = err_set_field(err, ERR_TOO_LARGE, field,
                            "\"%s\" is too large or too deep for an input hash; name smaller parts "
-                           "in \"hash_fields\" or use \"idempotency_key\".",
+                           "in \"hash_fields\" or use \"idempotency_key\"",
                            field);
         goto out;
     }
@@ -163,14 +163,14 @@ static int check_key(struct str key, struct err *err)
     if (!key.data || !str_starts(key, STR(SPEC_OWN_KEYS)))
         return 0;
     return err_set_field(err, ERR_INVALID, "idempotency_key", "\"idempotency_key\" must not begin "
-                         "with \"" SPEC_OWN_KEYS "\": such keys are Perdura's own.");
+                         "with \"" SPEC_OWN_KEYS "\": such keys are Perdura's own");
 }
 
 static int check_input(const struct task_input *input, struct err *err)
 {
     if (!input->spec.type.data)
         return err_set_field(err, ERR_INVALID, "type",
-                             "\"type\" is missing; it says which handler does the task.");
+                             "\"type\" is missing; it says which handler does the task");
     TRY(spec_check_text(input->spec.type, BOUND_NAME_BYTES, "type", err));
     TRY(check_key(input->spec.idempotency_key, err));
     TRY(spec_check_queue(input->spec.queue, err));

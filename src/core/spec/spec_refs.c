@@ -11,9 +11,9 @@
 static int bad_entry(struct err *err)
 {
     return err_set_field(err, ERR_INVALID, "depends_on",
-                         "An entry of \"depends_on\" must be a task's id, "
+                         "an entry of \"depends_on\" must be a task's id, "
                          "{\"task\":id,\"type\":kind} or {\"ref\":name,\"type\":kind} with kind "
-                         "success, completion or failure.");
+                         "success, completion or failure");
 }
 
 static int read_task_id(struct str value, struct arena *arena, struct uuid *id, struct err *err)
@@ -22,7 +22,7 @@ static int read_task_id(struct str value, struct arena *arena, struct uuid *id, 
 
     if (!uuid_parse(text, id) || uuid_is_nil(id))
         return err_set_field(err, ERR_INVALID, "depends_on",
-                             "\"" STR_FMT "\" is not the id of a task.",
+                             "\"" STR_FMT "\" is not the id of a task",
                              STR_ARG(str_span(text.data, text.len > 80 ? 80 : text.len)));
     return 0;
 }
@@ -98,7 +98,7 @@ static int check_parents_differ(const struct task_input *input, struct arena *ar
             continue;
         uuid_format(&sorted[i]->task_id, text);
         return err_set_field(err, ERR_INVALID, "depends_on",
-                             "\"depends_on\" names \"" STR_FMT "\" twice; name it once.",
+                             "\"depends_on\" names \"" STR_FMT "\" twice; name it once",
                              STR_ARG(sorted[i]->ref.data ? sorted[i]->ref : str_of(text)));
     }
     return 0;
@@ -113,11 +113,11 @@ int spec_read_depends_on(struct str value, struct arena *arena, struct task_inpu
     int rc;
 
     if (json_kind(value) != JSON_ARRAY)
-        return err_set_field(err, ERR_INVALID, "depends_on", "\"depends_on\" must be an array.");
+        return err_set_field(err, ERR_INVALID, "depends_on", "\"depends_on\" must be an array");
     count = json_count(value);
     if (count > BOUND_DEPENDS_ON)
         return err_set_field(err, ERR_INVALID, "depends_on",
-                             "\"depends_on\" has %zu entries; at most %d are allowed.", count,
+                             "\"depends_on\" has %zu entries; at most %d are allowed", count,
                              BOUND_DEPENDS_ON);
     if (count == 0)
         return 0;
@@ -144,8 +144,8 @@ static int collect_refs(struct task_input *inputs, uint32_t count, struct map *r
             continue;
         if (map_get(refs, ref))
             return err_set_field(err, ERR_INVALID, "ref",
-                                 "Element %u: the ref \"" STR_FMT "\" is another element's "
-                                 "already; a ref must be unique in its array.",
+                                 "element %u: the ref \"" STR_FMT "\" is another element's "
+                                 "already; a ref must be unique in its array",
                                  i, STR_ARG(ref));
         if (map_put(refs, ref, &inputs[i]) < 0)
             return spec_no_memory(err);
@@ -167,8 +167,8 @@ static int link_elements(struct task_input *inputs, uint32_t count, const struct
             parent = map_get(refs, dependency->ref);
             if (!parent)
                 return err_set_field(err, ERR_INVALID, "depends_on",
-                                     "Element %u depends on the ref \"" STR_FMT "\", which no "
-                                     "element of this array has.",
+                                     "element %u depends on the ref \"" STR_FMT "\", which no "
+                                     "element of this array has",
                                      i, STR_ARG(dependency->ref));
             dependency->element = (uint32_t)(parent - inputs);
             (*linked)++;
@@ -209,7 +209,7 @@ static int refuse_cycle(const struct walk *walk, uint32_t element, struct err *e
         len += (size_t)snprintf(path + len, sizeof path - len, STR_FMT " -> ", STR_ARG(ref));
     }
     return err_set_field(err, ERR_INVALID, "depends_on",
-                         "The dependencies form a cycle: %.*s -> %s%.*s.",
+                         "the dependencies form a cycle: %.*s -> %s%.*s",
                          (int)(begin.len > 100 ? 100 : begin.len), begin.data, path,
                          (int)(begin.len > 100 ? 100 : begin.len), begin.data);
 }

@@ -11,8 +11,8 @@
 
 int spec_no_memory(struct err *err)
 {
-    return err_set(err, ERR_MEMORY, "Not enough memory for this request; send fewer tasks at once "
-                                    "or try again.");
+    return err_set(err, ERR_MEMORY, "not enough memory for this request; send fewer tasks at once "
+                                    "or try again");
 }
 
 /* C0, DEL and C1: they break lines, headers and terminals. */
@@ -33,14 +33,14 @@ int spec_check_text(struct str text, size_t max, const char *field, struct err *
 {
     if (text.len == 0)
         return err_set_field(err, ERR_INVALID, field,
-                             "\"%s\" must not be empty; leave it out or give it a text.", field);
+                             "\"%s\" must not be empty; leave it out or give it a text", field);
     if (text.len > max)
         return err_set_field(err, ERR_INVALID, field,
-                             "\"%s\" has %zu bytes; at most %zu are allowed.", field, text.len,
+                             "\"%s\" has %zu bytes; at most %zu are allowed", field, text.len,
                              max);
     if (has_control(text))
         return err_set_field(err, ERR_INVALID, field,
-                             "\"%s\" must not contain control characters.", field);
+                             "\"%s\" must not contain control characters", field);
     return 0;
 }
 
@@ -49,7 +49,7 @@ int spec_check_queue(struct str name, struct err *err)
     int rc = spec_check_text(name, BOUND_NAME_BYTES, "queue", err);
 
     if (rc == 0 && memchr(name.data, '/', name.len))
-        return err_set_field(err, ERR_INVALID, "queue", "\"queue\" must not contain a slash.");
+        return err_set_field(err, ERR_INVALID, "queue", "\"queue\" must not contain a slash");
     return rc;
 }
 
@@ -58,7 +58,7 @@ int spec_check_no_pattern(struct str name, const char *field, struct err *err)
     if (!search_is_pattern(name))
         return 0;
     return err_set_field(err, ERR_INVALID, field, "\"%s\" must not begin or end with '*': it is "
-                         "one name, and patterns do not work here.", field);
+                         "one name, and patterns do not work here", field);
 }
 
 int spec_check_new_queue(struct str name, struct err *err)
@@ -72,7 +72,7 @@ int spec_check_bytes(struct str json, size_t max, const char *field, struct err 
     if (json.len > max)
         return err_set_field(err, ERR_TOO_LARGE, field,
                              "\"%s\" has %zu bytes; at most %zu are allowed, keep larger content "
-                             "elsewhere and name it here.",
+                             "elsewhere and name it here",
                              field, json.len, max);
     return 0;
 }
@@ -106,7 +106,7 @@ int spec_check_url(struct str url, const char *field, struct err *err)
 
     if (url.len > BOUND_URL_BYTES)
         return err_set_field(err, ERR_INVALID, field,
-                             "\"%s\" has %zu bytes; at most %d are allowed.", field, url.len,
+                             "\"%s\" has %zu bytes; at most %d are allowed", field, url.len,
                              BOUND_URL_BYTES);
     if (str_starts(url, STR("http://")))
         rest = str_span(url.data + 7, url.len - 7);
@@ -117,7 +117,7 @@ int spec_check_url(struct str url, const char *field, struct err *err)
     if (!rest.data || !is_url_bytes(url) || !is_authority(str_span(rest.data, host_len)))
         return err_set_field(err, ERR_INVALID, field,
                              "\"%s\" must be an http:// or https:// URL with a host, without user "
-                             "or password.",
+                             "or password",
                              field);
     return 0;
 }
@@ -126,7 +126,7 @@ int spec_read_string(struct str value, const char *field, struct arena *arena, s
                      struct err *err)
 {
     if (json_kind(value) != JSON_STRING)
-        return err_set_field(err, ERR_INVALID, field, "\"%s\" must be a string.", field);
+        return err_set_field(err, ERR_INVALID, field, "\"%s\" must be a string", field);
     *text = json_string(value, arena);
     return text->data ? 0 : spec_no_memory(err);
 }
@@ -136,7 +136,7 @@ int spec_read_bool(struct str value, const char *field, bool *to, struct err *er
     enum json_kind kind = json_kind(value);
 
     if (kind != JSON_TRUE && kind != JSON_FALSE)
-        return err_set_field(err, ERR_INVALID, field, "\"%s\" must be true or false.", field);
+        return err_set_field(err, ERR_INVALID, field, "\"%s\" must be true or false", field);
     *to = kind == JSON_TRUE;
     return 0;
 }
@@ -146,7 +146,7 @@ int spec_read_number(struct str value, const char *field, int64_t min, int64_t m
 {
     if (!json_int64(value, to) || *to < min || *to > max)
         return err_set_field(err, ERR_INVALID, field,
-                             "\"%s\" must be a whole number from %lld to %lld.", field,
+                             "\"%s\" must be a whole number from %lld to %lld", field,
                              (long long)min, (long long)max);
     return 0;
 }
@@ -159,7 +159,7 @@ int spec_read_time(struct str value, const char *field, struct arena *arena, int
     if (!text.data || !clock_parse(text, to_us) || *to_us < 0)
         return err_set_field(err, ERR_INVALID, field,
                              "\"%s\" must be an RFC 3339 time such as \"2030-01-02T03:04:05Z\", "
-                             "from 1970 to 9999.",
+                             "from 1970 to 9999",
                              field);
     if (*to_us == 0)
         *to_us = 1;
@@ -185,12 +185,12 @@ static int read_texts(struct str value, const char *field, size_t count_max, siz
 
     *count = 0;
     if (json_kind(value) != JSON_ARRAY)
-        return err_set_field(err, ERR_INVALID, field, "\"%s\" must be an array of strings.",
+        return err_set_field(err, ERR_INVALID, field, "\"%s\" must be an array of strings",
                              field);
     json_begin(value, &iter);
     while (json_next_element(&iter, &element)) {
         if (++seen > count_max)
-            return err_set_field(err, ERR_INVALID, field, "\"%s\" may have at most %zu entries.",
+            return err_set_field(err, ERR_INVALID, field, "\"%s\" may have at most %zu entries",
                                  field, count_max);
         rc = spec_read_string(element, field, arena, &text, err);
         if (rc == 0 && bytes_max)
@@ -238,7 +238,7 @@ int spec_read_encrypt_fields(struct str value, struct arena *arena, struct task_
         if (!json_pointer_valid(texts[i]) || texts[i].len == 0)
             return err_set_field(err, ERR_INVALID, "encrypt_fields",
                                  "\"encrypt_fields\" takes JSON pointers such as "
-                                 "\"/card/number\".");
+                                 "\"/card/number\"");
         json_comma(&out);
         json_write_string(&out, texts[i]);
     }
@@ -259,12 +259,12 @@ int spec_read_hash_fields(struct str value, struct arena *arena, struct task_inp
     if (count == 0)
         return err_set_field(err, ERR_INVALID, "hash_fields",
                              "\"hash_fields\" names nothing, so that all tasks would be equal; "
-                             "leave it out or name a part such as \"/order/id\".");
+                             "leave it out or name a part such as \"/order/id\"");
     for (uint32_t i = 0; i < count; i++)
         if (texts[i].len > BOUND_KEY_BYTES || !json_pointer_valid(texts[i]))
             return err_set_field(err, ERR_INVALID, "hash_fields",
                                  "\"hash_fields\" takes JSON pointers of at most %d bytes such as "
-                                 "\"/order/id\".",
+                                 "\"/order/id\"",
                                  BOUND_KEY_BYTES);
     input->hash_fields = arena_copy(arena, texts, count * sizeof *texts);
     input->hash_fields_count = count;

@@ -170,8 +170,7 @@ static int check_reach(const struct engine *engine, const struct maker *maker,
     TRY(principal_check_user(principal, "user_id", input->spec.user_id, err));
     if (input->spec.callback.url.data)
         TRY(callback_check_right(engine->settings, principal, err));
-    return principal_check_work(principal, queue_name_plain(input->spec.queue), input->spec.type,
-                                category, err);
+    return principal_check_work(principal, input->spec.queue, input->spec.type, category, err);
 }
 
 int makers_check(struct engine *engine, struct str key, const struct task_input *input,

@@ -12,12 +12,12 @@
 #include "base/fault.h"
 #include "base/json.h"
 #include "core/bounds.h"
-#include "core/spec/spec_intake.h"
 #include "engine/batch.h"
 #include "engine/engine_state.h"
 #include "engine/namespaces/namespaces.h"
 #include "engine/tasks/enqueue.h"
 #include "engine/tasks/reports.h"
+#include "store/intake_store.h"
 
 #define ROWS_MAX 1000                     /* of one commit: 20 ms */
 #define BYTES_MAX (INT64_C(16) << 20)     /* of their payloads */

@@ -51,6 +51,14 @@ static bool has_code(const struct log_last *last)
     return last->noted && last->note.mac[0] != '\0';
 }
 
+/* Does its row say the same of the task? Retention goes by the type and the namespace. */
+static bool is_of(struct batch *batch, const struct task *task, const struct log_note *note)
+{
+    struct str type = queue_name_full(task->spec.namespace_name, task->spec.type, &batch->arena);
+
+    return uuid_eq(&note->task_id, &task->id) && str_eq(note->task_type, type);
+}
+
 /* Are they by the key, and of this task? */
 static bool is_proven(struct batch *batch, const struct task *task, const struct log_last *last)
 {
@@ -59,7 +67,7 @@ static bool is_proven(struct batch *batch, const struct task *task, const struct
     if (!store->log_mac)
         return true;
     return logmac_trusts(store->log_mac, last) && log_is_newest(store, last) &&
-           (!has_code(last) || uuid_eq(&last->note.task_id, &task->id));
+           (!has_code(last) || is_of(batch, task, &last->note));
 }
 
 static void doubt(struct batch *batch, const struct log_last *last, const char *what)

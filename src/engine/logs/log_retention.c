@@ -185,7 +185,7 @@ static void believe_note(const struct batch *batch, struct log_run *run)
 {
     if (!batch->store->log_mac || !run->last.noted || run->last.note.mac[0] == '\0')
         return;
-    run->type = queue_name_plain(run->last.note.task_type);
+    run->type = run->last.note.task_type;
     run->under_way &= run->last.note.closed.len == 0;
 }
 
@@ -208,7 +208,9 @@ static int choose_ranges(struct step *step, int64_t window_ms, struct err *err)
         if (runs[i].last.seq == 0 || !log_may_go(batch->store, &runs[i].last, INT64_MAX))
             continue;
         believe_note(batch, &runs[i]);
-        rule = runs[i].type.data ? settings_handler(batch->engine->settings, runs[i].type) : NULL;
+        rule = runs[i].type.data ? settings_handler(batch->engine->settings,
+                                                    queue_name_plain(runs[i].type))
+                                 : NULL;
         if (!rule || rule->retention_logs_ms != window_ms)
             continue;
         if (runs[i].under_way && range.to_seq >= runs[i].last.seq)

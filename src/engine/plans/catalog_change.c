@@ -210,8 +210,8 @@ static int check_job(struct batch *batch, const struct request *request, const s
         return 0;
     if (input->spec.callback.url.data)
         TRY(callback_check_right(batch->engine->settings, request->caller->principal, err));
-    return principal_check_work(request->caller->principal, queue_name_plain(input->spec.queue),
-                                input->spec.type, category->row.name, err);
+    return principal_check_work(request->caller->principal, input->spec.queue, input->spec.type,
+                                category->row.name, err);
 }
 
 /* Who lets a job be fired may use what it uses. */

@@ -315,8 +315,8 @@ static int make_input(struct batch *batch, const struct run_wish *wish, struct a
     if (wish->maker && input->spec.callback.url.data)
         TRY(callback_check_right(batch->engine->settings, wish->maker, err));
     if (wish->maker)
-        TRY(principal_check_work(wish->maker, queue_name_plain(input->spec.queue),
-                                 input->spec.type, category->row.name, err));
+        TRY(principal_check_work(wish->maker, input->spec.queue, input->spec.type,
+                                 category->row.name, err));
     else
         TRY(check_makers(batch, wish, input, category->row.name, err));
     return input->spec.queue.data ? 0 : err_no_memory(err);

@@ -2,6 +2,8 @@
 #include "engine/tasks/control.h"
 
 #include "base/fault.h"
+#include "base/json.h"
+#include "core/bounds.h"
 #include "engine/access/makers.h"
 #include "engine/access/rights.h"
 #include "engine/audit/trail.h"
@@ -16,7 +18,6 @@
 #include "engine/tasks/awaited.h"
 #include "engine/tasks/ended.h"
 #include "engine/tasks/reopen.h"
-#include "engine/tasks/resume_answer.h"
 
 static int refuse_transition(struct err *err, const struct task *task, const char *what,
                              const char *advice)
@@ -105,6 +106,59 @@ static int pause(struct batch *batch, struct task *task, struct control_request 
     return batch_move(batch, task, STATUS_PAUSED, MOVE_PAUSE, "Paused", request->actor,
                       request->reason, err);
 }
+/* A task that the batch holds may have left its data in the store. */
+static int load_data(struct batch *batch, struct task *task, struct err *err)
+{
+    struct task *whole = NULL;
+
+    if (task->has_data)
+        return 0;
+    TRY(batch->store->verbs->tasks_load(batch->store, &task->id, 1, LOAD_ALL, &batch->arena,
+                                        &whole, err));
+    if (!whole)
+        return err_set(err, ERR_NOT_FOUND, "the task was removed");
+    if (whole->row.locked)
+        return err_set(err, ERR_TRANSITION, "the task is encrypted, and its key is not here");
+    task->data = whole->data;
+    return 0;
+}
+
+/* What a person says when a task that asked is resumed is kept as data.resume, where its handler
+ * finds it: a JSON object with members. The number of the event tells one answer from the next. */
+static int put_answer(struct batch *batch, struct task *task, struct str answer, struct err *err)
+{
+    BUF_AUTO struct buf out = BUF_INIT(BOUND_DATA_BYTES);
+    struct json_member member;
+    struct json_iter iter;
+
+    TRY(load_data(batch, task, err));
+    if (task->data.data && json_kind(task->data) != JSON_OBJECT &&
+        json_kind(task->data) != JSON_NULL)
+        return err_set(err, ERR_TRANSITION, "the task's data is no object and cannot "
+                       "keep an answer");
+    buf_byte(&out, '{');
+    json_begin(task->data.data ? task->data : STR("{}"), &iter);
+    while (json_next_member(&iter, &member)) {
+        if (json_key_is(member.key, STR("resume")))
+            continue;
+        json_comma(&out);
+        buf_byte(&out, '"');
+        buf_str(&out, member.key);
+        buf_text(&out, "\":");
+        buf_str(&out, member.value);
+    }
+    json_comma(&out);
+    buf_format(&out, "\"resume\":{\"event\":%lld,", (long long)task->event_seq + 1);
+    buf_append(&out, answer.data + 1, answer.len - 1);
+    buf_byte(&out, '}');
+    if (out.failed)
+        return err_set(err, ERR_TOO_LARGE, "the task's data would be larger than 1 MiB");
+    task->data = arena_str(&batch->arena, buf_view(&out));
+    TRY_MEMORY(task->data.data);
+    task->has_data = true;
+    return 0;
+}
+
 
 static int resume(struct batch *batch, struct task *task, struct control_request *request)
 {
@@ -122,7 +176,7 @@ static int resume(struct batch *batch, struct task *task, struct control_request
         return refuse_transition(err, task, "resumed", "; only a paused one can");
     TRY(makers_vouch(batch, &request->base, task, err));
     if (request->answer.data)
-        TRY(resume_answer_put(batch, task, request->answer, err));
+        TRY(put_answer(batch, task, request->answer, err));
     TRY(batch_waiting_status(batch, task, &to, &state, err));
     if (task->waits.unsatisfied && outcome_unsatisfied(task->spec.on_unsatisfied) != STATUS_PENDING)
         to = STATUS_BLOCKED; /* a dependency failed while it was paused: decided below */

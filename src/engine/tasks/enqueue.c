@@ -27,17 +27,6 @@
 
 #include <stdio.h>
 
-static int make_queues(struct plan *plan)
-{
-    for (uint32_t i = 0; i < plan->count; i++) {
-        struct queue_state *state;
-
-        if (!plan->duplicate[i])
-            TRY(limits_queue_make(plan->batch, plan->inputs[i].spec.queue, &state, plan->err));
-    }
-    return 0;
-}
-
 /* A child belongs under the attempt that made it. */
 void inherit_trace(const struct batch *batch, const struct task *parent, struct arena *arena,
                    struct task_spec *spec)
@@ -131,7 +120,11 @@ static int admit_seal(struct plan *plan, struct task *task)
     const struct handler_rule *rule =
         settings_handler(plan->batch->engine->settings, task->spec.type);
 
-    task->spec.seal.encrypt |= namespace_encrypts(plan->batch, task->spec.namespace_name);
+    if (plan->sealed_of.data != task->spec.namespace_name.data) { /* tasks share the text */
+        plan->sealed_of = task->spec.namespace_name;
+        plan->encrypts = namespace_encrypts(plan->batch, plan->sealed_of);
+    }
+    task->spec.seal.encrypt |= plan->encrypts;
     return sealed_admit(plan->batch->store, task, rule, plan->arena, plan->err);
 }
 
@@ -522,8 +515,9 @@ int enqueue_tasks(struct batch *batch, struct task_input *inputs, uint32_t count
                   enum actor actor, struct task *parent, struct arena *arena, struct task **tasks,
                   bool *duplicate, bool *differs, struct err *err)
 {
-    struct plan plan = {batch, inputs,    count,   actor, parent, arena,
-                        tasks, duplicate, differs, err,   {.status = STATUS_NONE}};
+    struct plan plan = {.batch = batch, .inputs = inputs, .count = count, .actor = actor,
+                        .parent = parent, .arena = arena, .tasks = tasks, .duplicate = duplicate,
+                        .differs = differs, .err = err, .culprit = {.status = STATUS_NONE}};
 
     for (uint32_t i = 0; parent && i < count; i++)
         inputs[i].spec.namespace_name = parent->spec.namespace_name;
@@ -543,7 +537,7 @@ int enqueue_tasks(struct batch *batch, struct task_input *inputs, uint32_t count
     }
     if (merge_all_parents(&plan) < 0)
         return give_back(&plan, count);
-    TRY(make_queues(&plan));
+    TRY(plan_make_queues(&plan));
     for (uint32_t i = 0; i < count; i++) {
         if (duplicate[i]) {
             batch->engine->figures.stats.totals[TOTAL_DUPLICATES]++;

@@ -76,7 +76,7 @@ static int take_category(struct plan *plan, struct task_input *input)
 }
 
 /* There must be room for those that are not there yet. They come into being with their first task
- * (make_queues): what is refused leaves nothing behind. */
+ * (plan_make_queues): what is refused leaves nothing behind. */
 static int check_queues(struct plan *plan)
 {
     MAP_AUTO struct map fresh = MAP_INIT;
@@ -118,8 +118,8 @@ static int check_rights(struct plan *plan, struct task_input *input)
         TRY(makers_check_child(plan->batch->engine, plan->parent, input, plan->err));
     if (!input->maker || !uuid_is_nil(&input->spec.origin.job_id)) /* runs: make_input */
         return 0;
-    return principal_check_work(input->maker, queue_name_plain(input->spec.queue),
-                                input->spec.type, input->category, plan->err);
+    return principal_check_work(input->maker, input->spec.queue, input->spec.type, input->category,
+                                plan->err);
 }
 
 int plan_check_places(struct plan *plan)
@@ -162,5 +162,16 @@ int plan_name_workflow(struct plan *plan)
     for (uint32_t i = 0; i < plan->count && name.data; i++)
         if (!plan->inputs[i].spec.workflow_id.data)
             plan->inputs[i].spec.workflow_id = name;
+    return 0;
+}
+
+int plan_make_queues(struct plan *plan)
+{
+    for (uint32_t i = 0; i < plan->count; i++) {
+        struct queue_state *state;
+
+        if (!plan->duplicate[i])
+            TRY(limits_queue_make(plan->batch, plan->inputs[i].spec.queue, &state, plan->err));
+    }
     return 0;
 }

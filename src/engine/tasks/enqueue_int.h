@@ -21,6 +21,8 @@ struct plan {
     bool *differs;
     struct err *err;
     struct culprit culprit; /* of the task that is placed: the parent that ended otherwise */
+    struct str sealed_of;   /* the namespace that was looked up last, and ... */
+    bool encrypts;          /* ... whether it has all its tasks encrypted */
 };
 
 /* Every task that is named as a dependency must be there. */
@@ -28,5 +30,7 @@ int plan_check_parents(struct plan *plan);
 /* Category, rights and queue of every task; fills in what the category and the user give. */
 int plan_check_places(struct plan *plan);
 int plan_name_workflow(struct plan *plan);
+/* Their queues come into being. */
+int plan_make_queues(struct plan *plan);
 
 #endif

@@ -122,7 +122,7 @@ static int take_last(struct pg_store *store, struct chain *chain, const struct l
     chain->found = true;
     logchain_resume(&chain->head, &last->execution_id, last->seq, last->chain_hash);
     chain->before = chain->head;
-    return log_may_follow(&store->base, last, &chain->newest->task_id, &chain->proven);
+    return log_may_follow(&store->base, last, chain->newest, &chain->proven);
 }
 
 /* Another node has continued it since. chain_hash: of the line where this process had left it. */

@@ -3,7 +3,7 @@
 #include "store/rows/rows_verbs.h"
 
 #include "core/field.h"
-#include "core/spec/spec_intake.h"
+#include "store/intake_store.h"
 
 static const struct field done_fields[] = {FIELD_ROW(intake_row, task, key, INT, 0)};
 static const struct field_table done_table =

@@ -79,7 +79,7 @@ static int load_head(struct sqlite_store *store, const struct log_entry *entry,
 
     *head = (struct log_head){.execution_id = entry->execution_id};
     TRY(last_find(&store->sql, &entry->execution_id, NULL, &last, &stmt, err));
-    rc = log_may_follow(&store->base, &last, &entry->task_id, noted);
+    rc = log_may_follow(&store->base, &last, entry, noted);
     if (stmt) {
         logchain_resume(head, &entry->execution_id, last.seq, last.chain_hash);
         sqlite3_reset(stmt);

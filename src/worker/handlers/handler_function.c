@@ -40,7 +40,7 @@ static int check_json(const char *name, struct str value, size_t bytes_max, stru
     if (!value.data)
         return 0;
     if (value.len > bytes_max)
-        return err_set_field(err, ERR_TOO_LARGE, name, "'%s' has %zu bytes; at most %zu are kept.",
+        return err_set_field(err, ERR_TOO_LARGE, name, "'%s' has %zu bytes; at most %zu are kept",
                              name, value.len, bytes_max);
     return json_check(value, NULL, err);
 }
@@ -63,11 +63,11 @@ static int add_report(struct function_call *call, const struct report *report, s
     };
 
     if (report->op >= REPORT_COMPLETE)
-        return err_set(err, ERR_INVALID, "An outcome is what the function returns.");
+        return err_set(err, ERR_INVALID, "an outcome is what the function returns");
     for (size_t i = 0; i < sizeof values / sizeof *values; i++)
         TRY(check_json(values[i].name, values[i].value, values[i].bytes_max, err));
     if (stop_of(call) == STOP_LOST || stop_of(call) == STOP_CANCEL)
-        return err_set(err, ERR_STALE_LEASE, "The task is not held any more; return soon.");
+        return err_set(err, ERR_STALE_LEASE, "the task is not held any more; return soon");
     call->run->report(call->run, report, true);
     return 0;
 }
@@ -78,7 +78,7 @@ int function_call_progress(struct function_call *call, int64_t progress, struct 
     struct report report = worker_report(REPORT_PROGRESS);
 
     if (progress > 100)
-        return err_set_field(err, ERR_INVALID, "progress", "Progress is a number from 0 to 100.");
+        return err_set_field(err, ERR_INVALID, "progress", "progress is a number from 0 to 100");
     report.progress = progress;
     report.state = state;
     return add_report(call, &report, err);

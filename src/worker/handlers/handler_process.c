@@ -241,7 +241,7 @@ static bool take_control(struct command_run *command, struct str line, bool cut)
 
     if (cut)
         return take_refused(command, REPORT_COMPLETE,
-                            "A control line was longer than 4 MiB and was dropped.");
+                            "a control line was longer than 4 MiB and was dropped");
     arena_reset(&command->line_arena);
     if (control_line_parse(line, &command->line_arena, &report, &err) < 0)
         return take_refused(command, report.op, err.text);

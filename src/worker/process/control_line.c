@@ -34,7 +34,7 @@ struct report worker_report(enum report_op op)
 
 static int wrong(struct context *ctx, const char *key, const char *what)
 {
-    return err_set_field(ctx->err, ERR_INVALID, key, "The control line's '%s' must be %s.", key,
+    return err_set_field(ctx->err, ERR_INVALID, key, "the control line's '%s' must be %s", key,
                          what);
 }
 
@@ -48,7 +48,7 @@ static int check_size(struct context *ctx, const struct field *field, size_t len
     if (len <= field->bytes_max)
         return 0;
     return err_set_field(ctx->err, ERR_TOO_LARGE, field->key,
-                         "The control line's '%s' has %zu bytes; at most %zu are kept.", field->key,
+                         "the control line's '%s' has %zu bytes; at most %zu are kept", field->key,
                          len, field->bytes_max);
 }
 
@@ -132,7 +132,7 @@ static int take_members(struct context *ctx, const char *key, struct str value,
             field++;
         if (!field->key)
             return err_set_field(ctx->err, ERR_INVALID, key,
-                                 "The control line's '%s' has an unknown member '%.*s'.", key,
+                                 "the control line's '%s' has an unknown member '%.*s'", key,
                                  member.key.len > 60 ? 60 : (int)member.key.len, member.key.data);
         TRY(field->take(ctx, field, member.value));
     }
@@ -156,7 +156,7 @@ static int take_checkpoint(struct context *ctx, const struct field *line, struct
     TRY(take_members(ctx, line->key, value, fields));
     if (str_empty(ctx->report->name))
         return err_set_field(ctx->err, ERR_INVALID, "name",
-                             "The control line's 'checkpoint' needs a 'name'.");
+                             "the control line's 'checkpoint' needs a 'name'");
     return 0;
 }
 
@@ -175,7 +175,7 @@ static int take_log(struct context *ctx, const struct field *line, struct str va
     TRY(take_members(ctx, line->key, value, fields));
     if (!ctx->report->message.data)
         return err_set_field(ctx->err, ERR_INVALID, "message",
-                             "The control line's 'log' needs a 'message'.");
+                             "the control line's 'log' needs a 'message'");
     return 0;
 }
 
@@ -220,7 +220,7 @@ static int take_spawn(struct context *ctx, const struct field *line, struct str 
             return wrong(ctx, line->key, "an array of task objects");
         if (++count > BOUND_ARRAY)
             return err_set_field(ctx->err, ERR_TOO_LARGE, "spawn",
-                                 "The control line's 'spawn' may hold at most %d tasks.",
+                                 "the control line's 'spawn' may hold at most %d tasks",
                                  BOUND_ARRAY);
     }
     ctx->report->tasks = value;
@@ -257,18 +257,18 @@ static int parse_object(struct context *ctx, struct str object)
     struct json_iter iter;
 
     if (count == 0)
-        return err_set(ctx->err, ERR_INVALID, "A control line needs one key, such as 'progress'.");
+        return err_set(ctx->err, ERR_INVALID, "a control line needs one key, such as 'progress'");
     json_begin(object, &iter);
     while (json_next_member(&iter, &member)) {
         const struct field *field = find_line_field(member.key);
 
         if (!field)
-            return err_set(ctx->err, ERR_INVALID, "A control line has an unknown key '%.*s'.",
+            return err_set(ctx->err, ERR_INVALID, "a control line has an unknown key '%.*s'",
                            member.key.len > 60 ? 60 : (int)member.key.len, member.key.data);
         ctx->report->op = field->op;
         if (field->alone && count > 1)
             return err_set_field(ctx->err, ERR_INVALID, field->key,
-                                 "A control line's '%s' must stand alone; write one line each.",
+                                 "a control line's '%s' must stand alone; write one line each",
                                  field->key);
         TRY(field->take(ctx, field, member.value));
     }
@@ -301,10 +301,10 @@ int control_line_parse(struct str line, struct arena *arena, struct report *repo
     if (json_check(line, &object, &cause) < 0) {
         if (meant_as_outcome(line)) /* a cut or wrong result must not pass for none */
             report->op = REPORT_COMPLETE;
-        return err_set(err, ERR_MALFORMED, "A control line is not JSON: %s", cause.text);
+        return err_set(err, ERR_MALFORMED, "a control line is not JSON: %s", cause.text);
     }
     if (json_kind(object) != JSON_OBJECT)
         return err_set(err, ERR_INVALID,
-                       "A control line must be an object with one key, such as 'progress'.");
+                       "a control line must be an object with one key, such as 'progress'");
     return parse_object(&ctx, object);
 }

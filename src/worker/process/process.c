@@ -103,7 +103,7 @@ static int make_pipe(int *worker_end, int *shim_end, bool worker_reads, struct e
     int fds[2];
 
     if (pipe2(fds, O_CLOEXEC) < 0)
-        return err_set(err, ERR_UNAVAILABLE, "Cannot make a pipe: %s.", strerror(errno));
+        return err_set(err, ERR_UNAVAILABLE, "cannot make a pipe: %s", strerror(errno));
     *worker_end = fds[worker_reads ? 0 : 1];
     *shim_end = fds[worker_reads ? 1 : 0];
     fcntl(*worker_end, F_SETFL, O_NONBLOCK);
@@ -133,7 +133,7 @@ static int make_plan(const struct process_spec *spec, int *fd, struct err *err)
     *fd = process_plan_write(&plan);
     free(paths);
     if (*fd < 0)
-        return err_set(err, ERR_UNAVAILABLE, "Cannot hand a command over: %s.", strerror(errno));
+        return err_set(err, ERR_UNAVAILABLE, "cannot hand a command over: %s", strerror(errno));
     return 0;
 }
 

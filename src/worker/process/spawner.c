@@ -15,10 +15,10 @@
 #include <string.h>
 #include <sys/prctl.h>
 #include <sys/socket.h>
-#include <sys/stat.h>
 #include <sys/wait.h>
 #include <unistd.h>
 
+#include "base/beside.h"
 #include "base/thread.h"
 #include "worker/process/process_spawner.h"
 
@@ -44,37 +44,17 @@ struct spawner {
 
 /* ---- the program ---- */
 
-/* Only ours or root's, and not writable by other users: in a shared folder they could put their own
- * program beside ours. It need not be readable. */
-static int open_trusted(const char *path)
+/* It need not be readable. */
+static int open_program(void)
 {
-    struct stat info;
-    int fd = open(path, O_PATH | O_CLOEXEC);
-    int kept = -1;
+    int fd = beside_open(SPAWNER_NAME, O_PATH);
+    int kept;
 
     if (fd < 0)
         return -1;
-    if (fstat(fd, &info) == 0 && S_ISREG(info.st_mode) && (info.st_mode & 022) == 0 &&
-        (info.st_uid == 0 || info.st_uid == geteuid()))
-        kept = fcntl(fd, F_DUPFD_CLOEXEC, SPAWNER_FD + 1); /* the place of the socket stays free */
+    kept = fcntl(fd, F_DUPFD_CLOEXEC, SPAWNER_FD + 1); /* the place of the socket stays free */
     close(fd);
     return kept;
-}
-
-static int open_program(void)
-{
-    static const char *const places[] = {"/" SPAWNER_NAME, "/../libexec/" SPAWNER_NAME};
-    char path[4096 + 64];
-    ssize_t len = readlink(SELF, path, 4096);
-    int fd = -1;
-
-    while (len > 0 && path[len - 1] != '/')
-        len--;
-    for (size_t i = 0; len > 0 && fd < 0 && i < sizeof places / sizeof *places; i++) {
-        snprintf(path + len - 1, 64, "%s", places[i]);
-        fd = open_trusted(path);
-    }
-    return fd;
 }
 
 /* ---- starting it ---- */
@@ -348,7 +328,7 @@ int spawner_start(struct spawner *spawner, const int fds[SHIM_FD_COUNT], struct 
         sent = send_request(spawner->socket, fds);
     }
     return sent ? 0
-                : err_set(err, ERR_UNAVAILABLE, "Cannot start a process: %s.", strerror(errno));
+                : err_set(err, ERR_UNAVAILABLE, "cannot start a process: %s", strerror(errno));
 }
 
 /* It ends when its last shim has. */

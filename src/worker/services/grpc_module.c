@@ -2,44 +2,12 @@
  * where a gRPC service is configured: libprotobuf takes megabytes. Any thread. */
 #include <dlfcn.h>
 #include <fcntl.h>
-#include <sys/stat.h>
 #include <unistd.h>
 
+#include "base/beside.h"
 #include "worker/services/grpc_int.h"
 
 #define MODULE_NAME "perdura-grpc.so"
-#define PATH_BYTES 4096
-
-/* Only ours or root's, and not writable by other users: it becomes part of this program. */
-static int open_trusted(const char *path)
-{
-    struct stat info;
-    int fd = open(path, O_RDONLY | O_CLOEXEC);
-
-    if (fd < 0)
-        return -1;
-    if (fstat(fd, &info) == 0 && S_ISREG(info.st_mode) && (info.st_mode & 022) == 0 &&
-        (info.st_uid == 0 || info.st_uid == geteuid()))
-        return fd;
-    close(fd);
-    return -1;
-}
-
-static int open_module(void)
-{
-    static const char *const places[] = {"/" MODULE_NAME, "/../libexec/" MODULE_NAME};
-    char path[PATH_BYTES + 64];
-    ssize_t len = readlink("/proc/self/exe", path, PATH_BYTES);
-    int fd = -1;
-
-    while (len > 0 && path[len - 1] != '/')
-        len--;
-    for (size_t i = 0; len > 0 && fd < 0 && i < sizeof places / sizeof *places; i++) {
-        snprintf(path + len - 1, 64, "%s", places[i]);
-        fd = open_trusted(path);
-    }
-    return fd;
-}
 
 /* By its descriptor: the file that was checked. libprotobuf cannot be unloaded, so it stays. */
 static void *load(int fd)
@@ -53,7 +21,7 @@ static void *load(int fd)
 int grpc_module_open(struct grpc_module *module, struct err *err)
 {
     const struct grpc_codec *(*codec)(void);
-    int fd = open_module();
+    int fd = beside_open(MODULE_NAME, O_RDONLY);
 
     if (fd < 0)
         return err_set(err, ERR_UNAVAILABLE, "gRPC services need the file %s beside perdura or in "

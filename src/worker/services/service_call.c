@@ -1,11 +1,11 @@
 /* One call as a request of libcurl: verb, URL, headers, body, limits. The service may be hostile:
  * no redirects, no proxy of the environment, limits on time and bytes. libcurl's buffers are small,
  * because thousands of calls wait at once. The loop's thread. */
-#include <sys/socket.h>
 #include <unistd.h>
 
 #include "base/clock.h"
 #include "core/bounds.h"
+#include "net/http_client_options.h"
 #include "worker/services/service_int.h"
 
 #define CONNECT_MS 10000
@@ -65,14 +65,6 @@ static size_t on_header(char *data, size_t size, size_t count, void *ctx)
     return call->received_bytes - call->body.len > HEAD_BYTES_MAX ? 0 : bytes;
 }
 
-/* Handlers are started while calls are under way and must not inherit their connections. */
-static curl_socket_t open_socket(void *ctx, curlsocktype purpose, struct curl_sockaddr *address)
-{
-    (void)ctx;
-    (void)purpose;
-    return socket(address->family, address->socktype | SOCK_CLOEXEC, address->protocol);
-}
-
 /* ---- what is sent ---- */
 
 static bool add_header(struct service_call *call, const char *line)
@@ -86,14 +78,15 @@ static bool add_header(struct service_call *call, const char *line)
 
 static bool add_pair(struct service_call *call, struct str name, struct str value)
 {
+    size_t len = name.len + value.len + sizeof ": ";
     char line[HEADER_BYTES];
     bool added;
 
-    if (!value.data || name.len + value.len + 4 > sizeof line)
+    if (!value.data || len > sizeof line)
         return !value.data;
     snprintf(line, sizeof line, STR_FMT ": " STR_FMT, STR_ARG(name), STR_ARG(value));
     added = add_header(call, line);
-    explicit_bzero(line, sizeof line); /* it may be a credential */
+    explicit_bzero(line, len); /* it may be a credential */
     return added;
 }
 
@@ -139,23 +132,12 @@ static void set_limits(struct service_call *call)
 
 static void set_protocols(CURL *easy)
 {
-#if LIBCURL_VERSION_NUM >= 0x075500
-    curl_easy_setopt(easy, CURLOPT_PROTOCOLS_STR, "http,https");
-#else
-    curl_easy_setopt(easy, CURLOPT_PROTOCOLS, (long)(CURLPROTO_HTTP | CURLPROTO_HTTPS));
-#endif
-#if LIBCURL_VERSION_NUM >= 0x075700
-    curl_easy_setopt(easy, CURLOPT_QUICK_EXIT, 1L); /* a stop does not wait for a name server */
-#endif
+    http_client_options(easy);
 #if LIBCURL_VERSION_NUM >= 0x075000
     curl_easy_setopt(easy, CURLOPT_MAXLIFETIME_CONN, CONNECTION_SECONDS_MAX);
 #endif
     curl_easy_setopt(easy, CURLOPT_DNS_CACHE_TIMEOUT, NAME_SECONDS_KEPT);
-    curl_easy_setopt(easy, CURLOPT_FOLLOWLOCATION, 0L);
-    curl_easy_setopt(easy, CURLOPT_PROXY, ""); /* also says: not the environment's */
-    curl_easy_setopt(easy, CURLOPT_NETRC, (long)CURL_NETRC_IGNORED);
     curl_easy_setopt(easy, CURLOPT_HTTP_VERSION, (long)CURL_HTTP_VERSION_2TLS);
-    curl_easy_setopt(easy, CURLOPT_PATH_AS_IS, 1L);
 }
 
 static void set_callbacks(struct service_call *call)
@@ -163,10 +145,7 @@ static void set_callbacks(struct service_call *call)
     CURL *easy = call->easy;
 
     curl_easy_setopt(easy, CURLOPT_PRIVATE, call);
-    curl_easy_setopt(easy, CURLOPT_NOSIGNAL, 1L);
     curl_easy_setopt(easy, CURLOPT_ERRORBUFFER, call->reason);
-    curl_easy_setopt(easy, CURLOPT_USERAGENT, "perdura/" PERDURA_VERSION);
-    curl_easy_setopt(easy, CURLOPT_OPENSOCKETFUNCTION, open_socket);
     curl_easy_setopt(easy, CURLOPT_WRITEFUNCTION, on_body);
     curl_easy_setopt(easy, CURLOPT_WRITEDATA, call);
     curl_easy_setopt(easy, CURLOPT_HEADERFUNCTION, on_header);

@@ -1,6 +1,5 @@
 /* Which descriptors the thread of a pool waits for, and whose they are: libcurl and gRPC say what
  * they want of epoll here. Only service_poll_wake is for other threads. */
-#include <errno.h>
 #include <stdlib.h>
 #include <sys/epoll.h>
 #include <unistd.h>
@@ -8,8 +7,9 @@
 #include "base/clock.h"
 #include "worker/services/service_int.h"
 
-/* Whose descriptor it is. An event of one that was closed meanwhile finds none. */
-static bool note_owner(struct service_pool *pool, int fd, struct service_line *line)
+/* Whose descriptor it is. An event of one that was closed meanwhile finds none. *known: it was
+ * registered before. */
+static bool note_owner(struct service_pool *pool, int fd, struct service_line *line, bool *known)
 {
     uint32_t cap = (uint32_t)fd + 1;
 
@@ -22,6 +22,7 @@ static bool note_owner(struct service_pool *pool, int fd, struct service_line *l
         pool->owners = owners;
         pool->owners_cap = 2 * cap;
     }
+    *known = pool->owners[fd] != NULL;
     pool->owners[fd] = line;
     return true;
 }
@@ -30,13 +31,14 @@ int service_poll_watch(struct service_line *line, int fd, uint32_t events)
 {
     struct epoll_event event = {.data.fd = fd, .events = events};
     int epoll_fd = line->pool->epoll_fd;
+    bool known;
 
-    if (!note_owner(line->pool, fd, events ? line : NULL))
+    if (!note_owner(line->pool, fd, events ? line : NULL, &known))
         return -1;
     if (!events)
         epoll_ctl(epoll_fd, EPOLL_CTL_DEL, fd, NULL);
-    else if (epoll_ctl(epoll_fd, EPOLL_CTL_MOD, fd, &event) < 0 && errno == ENOENT)
-        epoll_ctl(epoll_fd, EPOLL_CTL_ADD, fd, &event);
+    else if (epoll_ctl(epoll_fd, known ? EPOLL_CTL_MOD : EPOLL_CTL_ADD, fd, &event) < 0)
+        epoll_ctl(epoll_fd, known ? EPOLL_CTL_ADD : EPOLL_CTL_MOD, fd, &event);
     return 0;
 }
 

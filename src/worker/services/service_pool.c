@@ -133,8 +133,10 @@ static void begin(void *ctx, struct worker *worker, struct run *run)
 {
     struct service_pool *pool = ctx;
     struct service_call *call = calloc(1, sizeof *call);
+    bool first;
 
     pthread_mutex_lock(&pool->lock);
+    first = !pool->come_first && !pool->refused;
     pool->worker = worker; /* the first claim may come before worker_start returns */
     if (call) {
         *call = (struct service_call){.worker = worker, .run = run, .arena = ARENA_INIT(0)};
@@ -148,7 +150,8 @@ static void begin(void *ctx, struct worker *worker, struct run *run)
         pool->refused = run;
     }
     pthread_mutex_unlock(&pool->lock);
-    service_poll_wake(pool);
+    if (first) /* else the loop was woken for the one before */
+        service_poll_wake(pool);
 }
 
 /* ---- life ---- */
@@ -189,7 +192,7 @@ static int watch(struct service_pool *pool, int *fd, struct err *err)
     *fd = eventfd(0, EFD_CLOEXEC | EFD_NONBLOCK);
     event.data.fd = *fd;
     if (*fd < 0 || epoll_ctl(pool->epoll_fd, EPOLL_CTL_ADD, *fd, &event) < 0)
-        return err_set(err, ERR_UNAVAILABLE, "Cannot open a descriptor: %s.", strerror(errno));
+        return err_set(err, ERR_UNAVAILABLE, "cannot open a descriptor: %s", strerror(errno));
     return 0;
 }
 
@@ -199,7 +202,7 @@ static int open_loop(struct service_pool *pool, const struct settings *settings,
 
     pool->epoll_fd = epoll_create1(EPOLL_CLOEXEC);
     if (pool->epoll_fd < 0)
-        return err_set(err, ERR_UNAVAILABLE, "Cannot open a descriptor: %s.", strerror(errno));
+        return err_set(err, ERR_UNAVAILABLE, "cannot open a descriptor: %s", strerror(errno));
     TRY(watch(pool, &pool->wake_fd, err));
     TRY(watch(pool, &pool->slot.wake_fd, err));
     pool->set = service_set_new(pool, settings, err);
@@ -207,7 +210,7 @@ static int open_loop(struct service_pool *pool, const struct settings *settings,
         return -(int)err->code;
     rc = thread_start(&pool->thread, STACK_BYTES, service_loop_main, pool);
     pool->runs = rc == 0;
-    return rc == 0 ? 0 : err_set(err, ERR_UNAVAILABLE, "Cannot start a thread: %s.", strerror(rc));
+    return rc == 0 ? 0 : err_set(err, ERR_UNAVAILABLE, "cannot start a thread: %s", strerror(rc));
 }
 
 static struct source_worker registration(const struct service_pool *pool,

@@ -81,7 +81,7 @@ static int worker_path(struct source_remote *remote, struct line *line, const ch
     pthread_mutex_unlock(&remote->lock);
     buf_byte(&line->path, '\0');
     if (line->path.failed)
-        return err_set(err, ERR_INVALID, "The worker's id is too long.");
+        return err_set(err, ERR_INVALID, "the worker's id is too long");
     return 0;
 }
 
@@ -90,7 +90,7 @@ static int post(struct line *line, int64_t timeout_ms, struct err *err)
     int status;
 
     if (line->body.failed)
-        return err_set(err, ERR_TOO_LARGE, "A request is larger than %d bytes.", BODY_BYTES_MAX);
+        return err_set(err, ERR_TOO_LARGE, "a request is larger than %d bytes", BODY_BYTES_MAX);
     return http_client_request(line->client, "POST", line->path.data, buf_view(&line->body),
                                timeout_ms, &line->response, &status, err);
 }
@@ -135,7 +135,7 @@ static int remote_register(struct source *source, const struct source_worker *wo
     remote_write_register(&line->body, &given);
     rc = post(line, OTHER_MS, err);
     if (rc == -ERR_NOT_FOUND) /* this route always exists: it is not our server */
-        return err_set(err, ERR_IO, "There is no Perdura server at this address.");
+        return err_set(err, ERR_IO, "there is no Perdura server at this address");
     TRY(rc);
     TRY(remote_read_register(buf_view(&line->response), arena, registered, err));
     return keep_registration(remote, &given, registered->id, err);

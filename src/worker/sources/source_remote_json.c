@@ -192,7 +192,7 @@ void remote_write_heartbeat(struct buf *out, const struct held *held, uint32_t c
 
 static int not_understood(struct err *err, const char *what)
 {
-    return err_set(err, ERR_IO, "The server's answer to a %s is not understood; "
+    return err_set(err, ERR_IO, "the server's answer to a %s is not understood; "
                                 "do worker and server have the same version?", what);
 }
 

@@ -130,9 +130,11 @@ UPDATE execution_logs g SET message = '', context = NULL, removed_hash = v.hash
 FROM unnest($1::uuid[], $2::bigint[], $3::text[]) AS v (execution_id, seq, hash)
 WHERE g.execution_id = v.execution_id AND g.seq = v.seq;
 
+-- The type behind its namespace, as core/queue_name.h has it.
 -- name: log_runs
 SELECT v.execution_id, l.seq, l.chain_hash, l.logged_at, h.seq, h.chain_hash, h.lines, h.task_id,
-    h.task_type, h.logged_at, h.closed, h.mac, h.from_hash, n.type,
+    h.task_type, h.logged_at, h.closed, h.mac, h.from_hash,
+    CASE WHEN n.namespace <> 'default' THEN n.namespace || chr(30) ELSE '' END || n.type,
     e.status IN ('pending', 'running'), s.id
 FROM unnest($1::uuid[]) WITH ORDINALITY AS v (execution_id, at)
 LEFT JOIN LATERAL (SELECT g.seq, g.chain_hash, g.logged_at FROM execution_logs g

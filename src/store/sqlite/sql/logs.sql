@@ -86,8 +86,10 @@ ORDER BY seq LIMIT 1;
 UPDATE execution_logs SET message = '', context = NULL, removed_hash = ?3
 WHERE execution_id = ?1 AND seq = ?2;
 
+-- The type behind its namespace, as core/queue_name.h has it.
 -- name: log_run
-SELECT l.type, e.status = 'pending' OR e.status = 'running', s.id
+SELECT CASE WHEN l.namespace <> 'default' THEN l.namespace || char(30) ELSE '' END || l.type,
+    e.status = 'pending' OR e.status = 'running', s.id
 FROM execution_rows e JOIN task_states s ON s.task = e.task JOIN lanes l ON l.lane = s.lane
 WHERE e.execution = ?1 AND e.id = ?2;
 

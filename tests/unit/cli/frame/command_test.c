@@ -156,6 +156,8 @@ static void check_help(const struct command *command, struct str path, struct ar
     for (uint32_t i = 0; (flag = command_flag_at(command, i)) != NULL; i++) {
         assert_non_null(strstr(outcome.out, flag->name));
         assert_non_null(flag->help);
+        for (uint32_t other = 0; other < i; other++) /* each is shown once */
+            assert_string_not_equal(command_flag_at(command, other)->name, flag->name);
         if (flag->fallback)
             assert_int_equal(flag_check(flag, str_of(flag->fallback), NULL), 0);
         if (flag->type == FLAG_WORD)
