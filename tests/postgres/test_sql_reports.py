@@ -1,5 +1,6 @@
 """Programs that complete, fail and checkpoint their tasks with SQL (A14): what the program changed and how the task
 went commit together, whatever ends or asks in between."""
+import http.client
 import json
 import threading
 import unittest
@@ -193,7 +194,7 @@ class SqlReports(SqlTest):
                         with connection, connection.cursor() as cursor:
                             self.say(cursor, task, ("complete", json.dumps(name)))
                         done.append(task["id"])
-                except (OSError, AssertionError, psycopg2.Error):
+                except (OSError, http.client.HTTPException, AssertionError, psycopg2.Error):
                     connection.rollback()
 
         workers = [harness.Background(worker, i) for i in range(4)]
