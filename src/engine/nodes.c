@@ -14,18 +14,13 @@
 #include "engine/plans/categories.h"
 #include "engine/tasks/claim.h"
 #include "engine/tasks/wake.h"
+#include "store/hint_words.h"
 
 #define HINT_BYTES_MAX 4096
 #define SEPARATOR '\x1f'
 #define POLL_US (500 * CLOCK_MS_US) /* while claims wait, work without a hint is found this late */
 
 static const struct str due_word = {"", 0};      /* tasks were put off: a time comes */
-static const struct str ended_word = {"\x01", 1}; /* tasks ended: a client may wait for them */
-static const struct str rules_word = {"\x04", 1}; /* a queue has new rules (2 and 3: store) */
-static const struct str catalog_word = {"\x06", 1}; /* what people plan with has changed */
-static const struct str recovery_word = {"\x07", 1}; /* a recovery was asked for */
-static const struct str access_word = {"\x08", 1}; /* an API token was made or changed */
-static const struct str intake_word = {"\x0e", 1}; /* something was enqueued with SQL */
 #define ALIVE '\x05' /* before a worker's id, from one writer to another */
 
 /* Is it the last hint? A busy queue sends the same one again and again. */

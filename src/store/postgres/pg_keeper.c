@@ -3,6 +3,7 @@
 #include "base/clock.h"
 #include "base/hash.h"
 #include "base/thread.h"
+#include "store/hint_words.h"
 
 #include <poll.h>
 #include <stdatomic.h>
@@ -20,12 +21,6 @@
 #define LOOK_FIRST_US (8 * CLOCK_MS_US) /* each look four times later than the one before */
 #define CHANNEL_BYTES 100
 #define CHANNEL_SECRET_BYTES 16
-
-/* Words between keepers; others are the queue's. */
-static const struct str lanes_word = {"\x02", 1};   /* lanes were made: read them again */
-static const struct str vacant_word = {"\x03", 1};  /* the leader leaves: the first to ask leads */
-static const struct str intake_word = {"\x0e", 1}; /* a program enqueued or reported with SQL */
-static const struct str here_word = {"\x08", 1};    /* a node listens: send it hints */
 
 struct pg_keeper {
     struct store_watch watch;
