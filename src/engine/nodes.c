@@ -14,7 +14,7 @@
 #include "engine/plans/categories.h"
 #include "engine/tasks/claim.h"
 #include "engine/tasks/wake.h"
-#include "store/hint_words.h"
+#include "core/hint_words.h"
 
 #define HINT_BYTES_MAX 4096
 #define SEPARATOR '\x1f'

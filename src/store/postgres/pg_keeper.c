@@ -3,7 +3,7 @@
 #include "base/clock.h"
 #include "base/hash.h"
 #include "base/thread.h"
-#include "store/hint_words.h"
+#include "core/hint_words.h"
 
 #include <poll.h>
 #include <stdatomic.h>

@@ -1,7 +1,7 @@
 /* What nodes of a database tell each other beside names of queues: one byte each, which no name
  * of a queue has. A byte means one thing, in the engine and in the store (hint_words_test). */
-#ifndef STORE_HINT_WORDS_H
-#define STORE_HINT_WORDS_H
+#ifndef CORE_HINT_WORDS_H
+#define CORE_HINT_WORDS_H
 
 #include "base/str.h"
 

@@ -4,7 +4,7 @@
 #include <stddef.h>
 #include <cmocka.h>
 
-#include "store/hint_words.h"
+#include "core/hint_words.h"
 
 static void every_word_has_a_byte_of_its_own(void **state)
 {
