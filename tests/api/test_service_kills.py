@@ -138,9 +138,10 @@ class AwaitPointTest(AtPointTest):
     points = f"{AWAIT}:2"
 
     def setUp(self):
-        self.again = threading.Event()
+        self.again, self.over = threading.Event(), threading.Event()
         super().setUp()
         self.addCleanup(self.again.set)
+        self.addCleanup(self.over.set)
         self.server.arguments = (*self.arguments, "--listen", "127.0.0.1:%d" % self.server.address[1])  # the URLs name it
 
     def start_again(self):
@@ -156,21 +157,20 @@ class AwaitPointTest(AtPointTest):
         else:
             self.calls[key] += 1
             self.effects[key] += 1
-        asyncio.get_running_loop().run_in_executor(None, self.end, call.headers["perdura-complete-url"])
+        threading.Thread(target=self.end, args=(call.headers["perdura-complete-url"],), daemon=True).start()
         return reply(202, {}, Perdura_Async="1")
 
     def end(self, url):
-        """Not before the node is there again: then until it is taken."""
+        """Not before the node is there again: then until it is taken, or the test is over."""
         self.again.wait(60)
         body = json.dumps({"result": {"n": 1}}).encode()
-        for _ in range(60):
+        while not self.over.wait(0.05):
             with contextlib.suppress(OSError):
                 try:
                     urllib.request.urlopen(urllib.request.Request(url, body, {"Content-Type": "application/json"}), timeout=5)
                     return
                 except urllib.error.HTTPError as error:
                     error.close()
-            time.sleep(0.05)
 
 
 if __name__ == "__main__":

@@ -120,7 +120,7 @@ class Refusals(OddAnswersTest):
         self.answer(None)
         for command in LOOKS[:2] + CHANGES[:1]:
             with self.subTest(command=command):
-                self.assertIn(f"The connection to {self.url} failed", self.refused(1, *command))
+                self.assertIn(f"the connection to {self.url} failed", self.refused(1, *command))
 
     def test_an_address_that_is_none_is_refused_before_anything_is_sent(self):
         for url in ("127.0.0.1:7070", "ftp://127.0.0.1", "http://", "http://a b/"):

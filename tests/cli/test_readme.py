@@ -87,7 +87,8 @@ def anchors(page):
 
 class Pages(unittest.TestCase):
     def setUp(self):
-        self.folder = tempfile.mkdtemp(prefix="perdura-page-")
+        # Where people try a page: longer paths would be cut in its tables.
+        self.folder = tempfile.mkdtemp(prefix="perdura-page-", dir="/tmp")
         os.chmod(self.folder, 0o755)  # the user postgres comes by
         self.addCleanup(shutil.rmtree, self.folder, ignore_errors=True)
         self.addCleanup(self.end_database)
