@@ -208,9 +208,10 @@ endif()
 # The longest ones begin first: a test of three minutes that begins last is waited for alone.
 set(LONGEST_TESTS postgres_start conformance_postgres_test postgres_test_planning_postgres
   postgres_test_differential postgres_test_log_forgery postgres_test_stats_postgres
+  postgres_test_encryption_postgres browser_packages browser_roles
   postgres_test_copy postgres_test_recovery_postgres postgres_test_cluster_faults
   memory_faults_test power_cut_test postgres_test_cluster api_test_stats_history cli_test_serve
-  browser_packages api_test_recovery engine_recovery_test_on_postgres
+  browser_access browser_tokens api_test_recovery engine_recovery_test_on_postgres
   engine_fire_test_on_postgres postgres_test_partitions power_images_test)
 set(cost 1000)
 foreach(name ${LONGEST_TESTS})
