@@ -21,7 +21,8 @@ struct intake_verbs {
     int (*put_off)(struct store *store, int64_t key, int64_t due_at_us, struct err *err);
     /* What programs said of tasks they hold, in their order, locked: the first ones that no other
      * node has locked; or of the task with this key, waiting for another node. */
-    int (*reports)(struct store *store, uint32_t limit, struct arena *arena,
+    /* Of so many tasks at most, all of each; locked from now on. */
+    int (*reports)(struct store *store, uint32_t tasks, int64_t bytes, struct arena *arena,
                    struct intake_report **rows, uint32_t *count, struct err *err);
     int (*reports_of)(struct store *store, int64_t key, struct arena *arena,
                       struct intake_report **rows, uint32_t *count, struct err *err);

@@ -4,6 +4,7 @@ import json
 import os
 import subprocess
 import threading
+import time
 import unittest
 import uuid
 
@@ -214,6 +215,7 @@ class SqlEnqueue(SqlTest):
                                  (("t", "{}", '{"idempotency_key": 7}'), "are texts"),
                                  (("t", "{}", json.dumps({"idempotency_key": "x" * 257})), "256 bytes"),
                                  (("t", "{}", '{"idempotency_key": "perdura:x"}'), "do not begin with"),
+                                 (("t", "{}", json.dumps({"data": "x" * (2 << 20)})), "options are larger than 2 MiB"),
                                  (("t", "{}", '{"encrypt": true}'), "enqueue it over HTTP"),
                                  (("t", "{}", '{"encrypt_fields": ["/a"]}'), "enqueue it over HTTP")):
             with self.assertRaisesRegex(psycopg2.Error, sentence):
@@ -224,6 +226,48 @@ class SqlEnqueue(SqlTest):
         with self.assertRaisesRegex(psycopg2.Error, "larger than 1 MiB"):
             self.one("SELECT count(*) FROM @enqueue_many('t', ARRAY[to_jsonb(repeat('x', 1048577))])")
         self.assertEqual(self.left(), before)
+
+    # What a commit does not tell, because another row waits that a node was told of.
+
+    def untold(self, isolation, ask):
+        """A transaction that is open while a node takes in all that waited, and commits later."""
+        self.begin(2)  # nodes that hear of one another do not poll
+        self.node.register()
+        self.nodes.freeze(0)
+        self.nodes.freeze(1)
+        first = self.enqueue("first")
+        connection = self.connect()
+        connection.set_session(isolation_level=isolation)
+        cursor = connection.cursor()
+        made = ask(cursor)
+        self.nodes.thaw(0)
+        self.nodes.thaw(1)
+        self.taken_in()
+        self.assertEqual([t["id"] for t in self.node.claim(max=9, wait_ms=20000)], [first])
+        waiting = self.node.in_thread(self.node.claim, "worker-1", 1, 30000)
+        time.sleep(1)  # a node that looks for a while only has stopped by then
+        made = made or self.call(cursor, "SELECT @enqueue('late')")[0][0]
+        connection.commit()
+        committed = time.monotonic()
+        [task] = waiting.result()
+        self.assertEqual(task["id"], made)
+        self.assertLess(time.monotonic() - committed, 10)
+
+    def test_a14_a_commit_that_comes_long_after_its_checks_is_found(self):
+        self.untold("READ COMMITTED", lambda cursor: (
+            cursor.execute("BEGIN; SET CONSTRAINTS ALL IMMEDIATE"),
+            self.call(cursor, "SELECT @enqueue('late')")[0][0])[1])
+
+    def test_a14_a_commit_that_sees_the_store_as_it_was_is_found(self):
+        self.untold("REPEATABLE READ", lambda cursor: cursor.execute("SELECT 1"))
+
+    def test_g1_callbacks_to_the_server_itself_need_a_list_as_for_any_other_client(self):
+        self.begin()
+        made = self.enqueue(callback_url="http://127.0.0.1:9/v1/tasks")
+        self.taken_in()
+        task = self.node.task(made)
+        self.assertEqual(task["status"], "failed")
+        self.assertIn("callbacks.allow", task["error"])
 
     # Before a node has taken it in.
 

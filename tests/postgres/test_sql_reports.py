@@ -161,6 +161,26 @@ class SqlReports(SqlTest):
             self.say(cursor, task, ("fail", "x"))
         self.assertEqual((self.node.task(task["id"])["status"], self.effects(task)), ("claimed", 0))
 
+    def test_a14_many_checkpoints_of_a_transaction_are_bounded_and_end_with_their_outcome(self):
+        """What a transaction says of a task is applied at once, however much of other tasks there is."""
+        self.begin()
+        tasks = [self.held() for _ in range(45)]  # over a thousand reports
+        connection = self.connect()
+        self.nodes.freeze(0)
+        with connection, connection.cursor() as cursor:
+            for at in range(30):
+                for task in tasks:
+                    self.call(cursor, "SELECT @checkpoint(%s, %s, %s, %s)", task["id"], task["lease_token"], f"p{at}", at)
+            for task in tasks:
+                self.call(cursor, "SELECT @complete(%s, %s)", task["id"], task["lease_token"])
+        self.nodes.thaw(0)
+        for task in tasks:
+            self.wait_status(self.node, task["id"], "completed")
+        other = self.held()
+        with self.assertRaisesRegex(psycopg2.Error, "at most 32 reports"), connection, connection.cursor() as cursor:
+            for at in range(33):
+                self.call(cursor, "SELECT @checkpoint(%s, %s, 'p', 1)", other["id"], other["lease_token"])
+
     def test_j5_a_role_reports_tasks_of_its_namespace_only(self):
         self.begin()
         role = self.role("shop")

@@ -20,7 +20,7 @@
 #include "store/intake_store.h"
 
 #define ROWS_MAX 1000                     /* of one commit: 20 ms */
-#define BYTES_MAX (INT64_C(16) << 20)     /* of their payloads */
+#define BYTES_MAX (INT64_C(16) << 20)     /* of what they hold */
 #define DEPTH_MAX 16                      /* of tasks that depend on others: the stack is small */
 #define PAUSE_US CLOCK_SECOND_US          /* of what was put off */
 
@@ -311,8 +311,8 @@ int intake_run(struct batch *batch, int64_t *next_us, struct err *err)
             rows[done_count++] = rows[i];
     }
     TRY(verbs_of(batch)->done(batch->store, rows, done_count, err));
-    TRY(verbs_of(batch)->reports(batch->store, ROWS_MAX, &batch->arena, &reports, &reports_count,
-                                 err));
+    TRY(verbs_of(batch)->reports(batch->store, ROWS_MAX, BYTES_MAX, &batch->arena, &reports,
+                                 &reports_count, err));
     TRY(take_reports(batch, reports, reports_count, err));
     if (count + reports_count > 1) /* after a single one the keeper looks, which costs no commit */
         *next_us = batch->now_us;

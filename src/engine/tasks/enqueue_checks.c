@@ -111,9 +111,12 @@ static int take_user(struct plan *plan, struct task_input *input)
 /* What the credential of its maker is limited to. */
 static int check_rights(struct plan *plan, struct task_input *input)
 {
+    static const struct principal program = {0}; /* one that uses SQL: no scope of its own */
+    const struct principal *asks = input->given_key ? &program : input->maker;
+
     TRY(take_user(plan, input));
-    if (input->spec.callback.url.data && input->maker)
-        TRY(callback_check_right(plan->batch->engine->settings, input->maker, plan->err));
+    if (input->spec.callback.url.data && asks)
+        TRY(callback_check_right(plan->batch->engine->settings, asks, plan->err));
     if (plan->parent)
         TRY(makers_check_child(plan->batch->engine, plan->parent, input, plan->err));
     if (!input->maker || !uuid_is_nil(&input->spec.origin.job_id)) /* runs: make_input */

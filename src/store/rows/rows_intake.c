@@ -44,10 +44,11 @@ static const struct field said_fields[] = {FIELD_ROW(intake_report, seq, seq, IN
 static const struct field_table said_table =
     FIELD_TABLE(intake_report, "intake_said", "r", said_fields);
 
-static int intake_reports(struct store *store, uint32_t limit, struct arena *arena,
+static int intake_reports(struct store *store, uint32_t tasks, int64_t bytes, struct arena *arena,
                           struct intake_report **rows, uint32_t *count, struct err *err)
 {
-    return rows_take(rows_of(store), ROWS_QUERY(ROWS_intake_reports, value_int(limit)),
+    return rows_take(rows_of(store),
+                     ROWS_QUERY(ROWS_intake_reports, value_int(tasks), value_int(bytes)),
                      &intake_report_table, arena, ROWS_INTO(rows), count, err);
 }
 

@@ -50,6 +50,7 @@ BEGIN
         WHEN octet_length(type) > 200 THEN 'the type is longer than 200 bytes'
         WHEN jsonb_typeof(options) IS DISTINCT FROM 'object'
             THEN 'the options must be a JSON object such as {"queue": "mail"}'
+        WHEN octet_length(options::text) > 2097152 THEN 'the options are larger than 2 MiB'
         WHEN options ? 'type' OR options ? 'payload' THEN 'type and payload are arguments, not options'
         WHEN jsonb_typeof(options -> 'idempotency_key') NOT IN ('string', 'null')
             OR jsonb_typeof(options -> 'external_id') NOT IN ('string', 'null')

@@ -65,7 +65,9 @@ BEGIN
         WHEN octet_length(report.data) > 1048576 THEN 'the data is larger than 1 MiB'
         WHEN octet_length(report.details) > 16384 THEN 'the details are larger than 16 KiB'
         WHEN octet_length(report.name) > 200 THEN 'the name is longer than 200 bytes'
-        WHEN report.progress NOT BETWEEN 0 AND 100 THEN 'progress is a number from 0 to 100' END;
+        WHEN report.progress NOT BETWEEN 0 AND 100 THEN 'progress is a number from 0 to 100'
+        WHEN (SELECT count(*) FROM intake_reports r WHERE r.task = held.task) >= 32
+            THEN 'at most 32 reports of a task wait for a node; commit, and go on' END;
     IF reason IS NOT NULL THEN
         RAISE EXCEPTION 'task % cannot be reported like this with SQL: %', report.id, reason USING ERRCODE = '22023';
     END IF;

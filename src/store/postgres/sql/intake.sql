@@ -3,13 +3,12 @@
 -- Not more than $3 bytes at once. Nodes pass over rows that another one is taking in.
 -- name: intake_due
 WITH due AS MATERIALIZED (
-    SELECT r.task, r.id, r.namespace, r.type, r.payload, r.options, r.created_at, r.due_at
+    SELECT r.task, r.id, r.namespace, r.type, r.payload, r.options::text AS options, r.created_at, r.due_at
     FROM intake_rows r WHERE r.due_at <= $1 ORDER BY r.due_at, r.task LIMIT $2 FOR UPDATE SKIP LOCKED)
 SELECT task, id, namespace, type, payload, options, created_at
-FROM (SELECT due.task, due.id, due.namespace, due.type, due.payload, due.options::text AS options, due.created_at,
-        due.due_at, sum(octet_length(due.payload)) OVER (ORDER BY due.due_at, due.task)
-            - octet_length(due.payload) AS before FROM due) sized
-WHERE before < $3 OR before IS NULL ORDER BY due_at, task;
+FROM (SELECT due.*, sum(size) OVER (ORDER BY due.due_at, due.task) - size AS before
+    FROM due, LATERAL (SELECT coalesce(octet_length(due.payload), 0) + octet_length(due.options) AS size) s) sized
+WHERE before < $3 ORDER BY due_at, task;
 
 -- Waits for a node that is taking it in.
 -- name: intake_one
@@ -32,10 +31,21 @@ SELECT intake_grant($1);
 -- name: intake_count
 SELECT (SELECT count(*) FROM intake_rows) + (SELECT count(*) FROM intake_reports);
 
+-- All reports of a task, or none: it must not be free before the last is applied. Who locks the first one
+-- has them all. Not more than $2 bytes at once.
 -- name: intake_reports
+WITH first AS MATERIALIZED (
+    SELECT r.task, r.seq FROM intake_reports r
+    WHERE NOT EXISTS (SELECT FROM intake_reports e WHERE e.task = r.task AND e.seq < r.seq)
+    ORDER BY r.seq LIMIT $1 FOR UPDATE SKIP LOCKED),
+whole AS (
+    SELECT task FROM (SELECT first.task, sum(size) OVER (ORDER BY first.seq) - size AS before
+        FROM first, LATERAL (SELECT sum(coalesce(octet_length(r.data), 0) + coalesce(octet_length(r.result), 0)
+            + coalesce(octet_length(r.details), 0)) AS size FROM intake_reports r WHERE r.task = first.task) s) sized
+    WHERE before < $2)
 SELECT r.seq, r.id, r.lease_token, r.op, coalesce(r.progress, -1), r.name, r.data, r.result, r.error, r.details,
     r.retryable
-FROM intake_reports r ORDER BY r.seq LIMIT $1 FOR UPDATE SKIP LOCKED;
+FROM intake_reports r WHERE r.task IN (SELECT task FROM whole) ORDER BY r.seq;
 
 -- name: intake_reports_of
 SELECT r.seq, r.id, r.lease_token, r.op, coalesce(r.progress, -1), r.name, r.data, r.result, r.error, r.details,
