@@ -227,7 +227,7 @@ class SqlEnqueue(SqlTest):
             self.one("SELECT count(*) FROM @enqueue_many('t', ARRAY[to_jsonb(repeat('x', 1048577))])")
         self.assertEqual(self.left(), before)
 
-    # What a commit does not tell, because another row waits that a node was told of.
+    # What a commit does not tell, because another row waits that brought a NOTIFY.
 
     def untold(self, isolation, ask):
         """A transaction that is open while a node takes in all that waited, and commits later."""

@@ -1,5 +1,7 @@
 #include "core/agent/agent_days.h"
 
+#include "base/json.h"
+
 #include <inttypes.h>
 #include <stdio.h>
 
@@ -131,4 +133,31 @@ struct agent_usage agent_day_others(struct str text, struct str process, int64_t
         if (!str_is(process, line.process))
             usage_add(&sum, &line.used);
     return sum;
+}
+
+static void write_number(struct buf *out, const char *key, int64_t value)
+{
+    json_write_key(out, key);
+    buf_int(out, value);
+}
+
+void agent_days_write(const struct agent_day *days, uint32_t count, struct buf *out)
+{
+    json_write_key(out, "days");
+    buf_byte(out, '[');
+    for (uint32_t i = 0; i < count; i++) {
+        const struct agent_usage *used = &days[i].used;
+
+        json_comma(out);
+        buf_byte(out, '{');
+        json_write_member_string(out, "agent", days[i].agent);
+        write_number(out, "day", days[i].day);
+        write_number(out, "calls", used->calls);
+        write_number(out, "input_tokens", used->input_tokens);
+        write_number(out, "output_tokens", used->output_tokens);
+        write_number(out, "cost", used->cost);
+        write_number(out, "time_ms", used->time_ms);
+        buf_byte(out, '}');
+    }
+    buf_byte(out, ']');
 }

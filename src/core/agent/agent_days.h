@@ -23,6 +23,9 @@ struct agent_day {
 void agent_day_put(struct str text, struct str process, const struct agent_day *told,
                    struct buf *out, bool *changed);
 
+/* A member "days", of a heartbeat and of its answer. */
+void agent_days_write(const struct agent_day *days, uint32_t count, struct buf *out);
+
 /* What all processes but this one used on a day. */
 struct agent_usage agent_day_others(struct str text, struct str process, int64_t day);
 

@@ -230,27 +230,6 @@ static void write_holds(struct buf *out, const struct heartbeat_request *request
     buf_byte(out, ']');
 }
 
-static void write_days(struct buf *out, const struct heartbeat_request *request)
-{
-    json_write_key(out, "days");
-    buf_byte(out, '[');
-    for (uint32_t i = 0; i < request->days_count; i++) {
-        const struct agent_usage *used = &request->others[i].used;
-
-        json_comma(out);
-        buf_byte(out, '{');
-        render_text(out, "agent", request->others[i].agent);
-        render_int(out, "day", request->others[i].day);
-        render_int(out, "calls", used->calls);
-        render_int(out, "input_tokens", used->input_tokens);
-        render_int(out, "output_tokens", used->output_tokens);
-        render_int(out, "cost", used->cost);
-        render_int(out, "time_ms", used->time_ms);
-        buf_byte(out, '}');
-    }
-    buf_byte(out, ']');
-}
-
 static int beaten(struct api_call *call)
 {
     const struct heartbeat_request *request = call->ctx;
@@ -267,7 +246,7 @@ static int beaten(struct api_call *call)
     if (request->held_off_count)
         write_holds(out, request);
     if (request->days_count && request->others)
-        write_days(out, request);
+        agent_days_write(request->others, request->days_count, out);
     buf_byte(out, '}');
     return call_reply(call, 200);
 }

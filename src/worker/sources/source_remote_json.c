@@ -144,29 +144,6 @@ static void put_holds(struct buf *out, const struct service_hold *holds, uint32_
     buf_byte(out, ']');
 }
 
-static void put_days(struct buf *out, struct str process, const struct agent_day *days,
-                     uint32_t count)
-{
-    put_text(out, "process", process);
-    json_write_key(out, "days");
-    buf_byte(out, '[');
-    for (uint32_t i = 0; i < count; i++) {
-        const struct agent_usage *used = &days[i].used;
-
-        json_comma(out);
-        buf_byte(out, '{');
-        put_text(out, "agent", days[i].agent);
-        put_int(out, "day", days[i].day);
-        put_int(out, "calls", used->calls);
-        put_int(out, "input_tokens", used->input_tokens);
-        put_int(out, "output_tokens", used->output_tokens);
-        put_int(out, "cost", used->cost);
-        put_int(out, "time_ms", used->time_ms);
-        buf_byte(out, '}');
-    }
-    buf_byte(out, ']');
-}
-
 void remote_write_heartbeat(struct buf *out, const struct held *held, uint32_t count,
                             const struct service_hold *holds, uint32_t holds_count,
                             struct str process, const struct agent_day *days,
@@ -183,8 +160,10 @@ void remote_write_heartbeat(struct buf *out, const struct held *held, uint32_t c
     buf_byte(out, ']');
     if (holds)
         put_holds(out, holds, holds_count);
-    if (days_count)
-        put_days(out, process, days, days_count);
+    if (days_count) {
+        put_text(out, "process", process);
+        agent_days_write(days, days_count, out);
+    }
     buf_byte(out, '}');
 }
 

@@ -184,7 +184,7 @@ BEGIN
     SELECT made.id FROM made ORDER BY made.task;
 END $$;
 
--- Lets a role call them, and nothing else. For the owner of the tables.
+-- Lets a role call them (and those of migration 0028), and nothing else. For the owner of the tables.
 CREATE FUNCTION intake_grant(role_name text) RETURNS void
 LANGUAGE plpgsql AS $$
 DECLARE
@@ -196,7 +196,7 @@ BEGIN
     EXECUTE format('GRANT USAGE ON SCHEMA %I TO %I', current_schema(), role_name);
     FOR one IN SELECT p.oid FROM pg_proc p
         WHERE p.pronamespace = to_regnamespace(quote_ident(current_schema()))
-            AND p.proname = ANY ('{enqueue,enqueue_many}')
+            AND p.proname = ANY ('{enqueue,enqueue_many,complete,fail,checkpoint}')
     LOOP
         EXECUTE format('GRANT EXECUTE ON FUNCTION %s TO %I', one, role_name);
     END LOOP;

@@ -67,7 +67,7 @@ BEGIN
         WHEN octet_length(report.name) > 200 THEN 'the name is longer than 200 bytes'
         WHEN report.progress NOT BETWEEN 0 AND 100 THEN 'progress is a number from 0 to 100'
         WHEN (SELECT count(*) FROM intake_reports r WHERE r.task = held.task) >= 32
-            THEN 'at most 32 reports of a task wait for a node; commit, and go on' END;
+            THEN 'at most 32 reports of a task wait for a node; commit, then continue' END;
     IF reason IS NOT NULL THEN
         RAISE EXCEPTION 'task % cannot be reported like this with SQL: %', report.id, reason USING ERRCODE = '22023';
     END IF;
@@ -99,31 +99,13 @@ LANGUAGE sql VOLATILE SECURITY DEFINER AS $$
         'id', task, 'lease_token', lease_token, 'name', name, 'progress', progress, 'data', data::text)))
 $$;
 
--- As in migration 0027, and with these.
-CREATE OR REPLACE FUNCTION intake_grant(role_name text) RETURNS void
-LANGUAGE plpgsql AS $$
-DECLARE
-    one regprocedure;
-BEGIN
-    IF NOT EXISTS (SELECT FROM pg_roles WHERE rolname = role_name) THEN
-        RAISE EXCEPTION 'there is no role %; make it first, with CREATE ROLE', role_name USING ERRCODE = '42704';
-    END IF;
-    EXECUTE format('GRANT USAGE ON SCHEMA %I TO %I', current_schema(), role_name);
-    FOR one IN SELECT p.oid FROM pg_proc p
-        WHERE p.pronamespace = to_regnamespace(quote_ident(current_schema()))
-            AND p.proname = ANY ('{enqueue,enqueue_many,complete,fail,checkpoint}')
-    LOOP
-        EXECUTE format('GRANT EXECUTE ON FUNCTION %s TO %I', one, role_name);
-    END LOOP;
-END $$;
-
 DO $$
 DECLARE
     one regprocedure;
 BEGIN
     FOR one IN SELECT p.oid FROM pg_proc p
         WHERE p.pronamespace = to_regnamespace(quote_ident(current_schema()))
-            AND p.proname = ANY ('{complete,fail,checkpoint,intake_grant,intake_report,intake_reports_tell}')
+            AND p.proname = ANY ('{complete,fail,checkpoint,intake_report,intake_reports_tell}')
     LOOP
         EXECUTE format('REVOKE EXECUTE ON FUNCTION %s FROM PUBLIC', one);
         EXECUTE format('ALTER FUNCTION %s SET search_path = %I, pg_temp', one, current_schema());
