@@ -279,10 +279,10 @@ class Slow(LoadTest):
         rss_before = rss_kb(self.server.pid)
         total = seen = 0
         data = b""
-        while total < 100000:
-            self.expect(201, "POST", "/v1/tasks", [{"type": "t"}] * 10000)
-            total += 10000
-            data += reader.recv(20000)  # who takes nothing at all for ten seconds is dropped
+        while total < 40000:  # 12 MB, several times what the server and the kernel hold for a reader
+            self.expect(201, "POST", "/v1/tasks", [{"type": "t"}] * 5000)
+            total += 5000
+            data += reader.recv(20000)  # a reader that takes nothing for ten seconds is dropped
         seen = data.count(b"event: task")
         grown = rss_kb(self.server.pid) - rss_before
         while b"event: gap" not in data[-200000:]:
