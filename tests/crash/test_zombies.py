@@ -154,7 +154,7 @@ while :; do sleep 0.05; done
 
     def test_f_b9_a_worker_that_slept_over_its_claim_does_not_start_it(self):
         marks = os.path.join(self.folder, "marks")
-        command = self.script("mark.sh", f"#!/bin/sh\necho $PERDURA_LEASE_TOKEN >> {marks}\n")
+        command = self.script("mark.sh", f"#!/bin/sh\necho $PERDURA_ATTEMPT >> {marks}\n")
         self.start()
         worker = self.start_worker(self.config(command), "--concurrency", "1")
         wait_until(lambda: self.expect(200, "GET", "/v1/stats")["waiting_claims"] == 1,
@@ -168,9 +168,8 @@ while :; do sleep 0.05; done
         worker.send_signal(signal.SIGCONT)
         done = self.wait_status(task["id"], "completed")
         self.assertGreater(done["attempts"], lost)
-        with open(marks) as file:
-            self.assertEqual(len(file.read().split()), 1)
-
+        with open(marks) as file:  # a later attempt may be lost, too, on a busy machine
+            self.assertGreater(min(int(attempt) for attempt in file.read().split()), lost)
 
     def test_f_b9_a_task_that_comes_after_an_idle_wait_longer_than_the_lease_is_started(self):
         command = self.script("quick.sh", "#!/bin/sh\nexit 0\n")
