@@ -28,10 +28,11 @@ done > "$list"
     echo "const struct embedded embedded_files[] = {"
     n=0
     while read -r name file; do
-        echo "{\"$name\", (const char *)file_$n, sizeof file_$n - 1},"
+        hash=$(sha256sum < "$file")
+        echo "{\"$name\", (const char *)file_$n, sizeof file_$n - 1, \"${hash%% *}\"},"
         n=$((n + 1))
     done < "$list"
-    echo "{0, 0, 0}};"
+    echo "{0, 0, 0, 0}};"
 } > "$out.new"
 mv "$out.new" "$out"
 rm -f "$list"

@@ -8,6 +8,7 @@ struct embedded {
     const char *name;
     const char *data; /* NUL-terminated behind len */
     size_t len;
+    const char *sha256; /* of the file, in hex */
 };
 
 extern const struct embedded embedded_files[]; /* ends with a NULL name, sorted by path */

@@ -67,8 +67,6 @@ static int step_locked(const struct migrate_driver *driver, void *db, bool up, s
     TRY(look(driver, db, up, arena, &migration, any, err));
     if (!*any)
         return 0;
-    if (up && !migration.checksum[0])
-        return err_set(err, ERR_MEMORY, "out of memory for the migration");
     if (!up && !migration.down)
         return err_set(err, ERR_CONFLICT, "migration %s cannot be undone; restore a backup",
                        migration.id);

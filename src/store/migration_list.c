@@ -2,38 +2,34 @@
 
 #include <stdio.h>
 
-static bool migration_of(const char *folder, const struct embedded *file,
-                         struct migration *migration)
-{
-    const size_t folder_len = strlen(folder);
-    const char *name = file->name + folder_len;
-    const char *end;
-    char down[160];
+#define ID_LEN 4
 
-    if (strncmp(file->name, folder, folder_len) != 0)
-        return false;
-    end = strstr(name, ".up.sql");
-    if (!end || strspn(name, "0123456789") != 4 || name[4] != '_')
-        return false;
-    migration->up = file;
-    snprintf(migration->id, sizeof migration->id, "%.4s", name);
-    snprintf(migration->description, sizeof migration->description, "%.*s",
-             (int)(end - name - 5), name + 5);
-    for (char *at = migration->description; *at; at++)
-        *at = *at == '_' ? ' ' : *at;
-    snprintf(down, sizeof down, "%s%.*s.down.sql", folder, (int)(end - name), name);
-    migration->down = embedded_find(down);
-    return true;
+/* 0001_name.up.sql below the folder; NULL for any other file. */
+static const char *name_below(const char *folder, const struct embedded *file)
+{
+    const char *name = file->name + strlen(folder);
+
+    if (strncmp(file->name, folder, strlen(folder)) != 0 || !strstr(name, ".up.sql") ||
+        strspn(name, "0123456789") != ID_LEN || name[ID_LEN] != '_')
+        return NULL;
+    return name;
 }
 
-/* Only of the one that was looked for: hashes of all are most of what a start costs otherwise. */
-static void add_checksum(struct migration *migration)
+static void fill(const char *folder, const struct embedded *file, struct migration *migration)
 {
-    uint8_t hash[HASH_BYTES];
+    const char *name = name_below(folder, file);
+    int len = (int)(strstr(name, ".up.sql") - name);
+    char down[160];
 
-    migration->checksum[0] = '\0';
-    if (hash_sha256(str_span(migration->up->data, migration->up->len), hash) == 0)
-        hash_hex(hash, sizeof hash, migration->checksum);
+    migration->up = file;
+    migration->checksum = file->sha256;
+    snprintf(migration->id, sizeof migration->id, "%.*s", ID_LEN, name);
+    snprintf(migration->description, sizeof migration->description, "%.*s", len - ID_LEN - 1,
+             name + ID_LEN + 1);
+    for (char *at = migration->description; *at; at++)
+        *at = *at == '_' ? ' ' : *at;
+    snprintf(down, sizeof down, "%s%.*s.down.sql", folder, len, name);
+    migration->down = embedded_find(down);
 }
 
 /* The known migration after (or, with -1, before) the one whose id is given; embedded files may
@@ -41,29 +37,33 @@ static void add_checksum(struct migration *migration)
 bool migration_neighbour(const char *folder, const char *id, int direction,
                          struct migration *found)
 {
-    bool any = false;
+    const struct embedded *best = NULL;
+    const char *best_name = NULL;
 
     for (const struct embedded *file = embedded_files; file->name; file++) {
-        struct migration one;
+        const char *name = name_below(folder, file);
 
-        if (!migration_of(folder, file, &one) || strcmp(one.id, id) * direction <= 0)
+        if (!name || strncmp(name, id, ID_LEN) * direction <= 0 ||
+            (best && strncmp(name, best_name, ID_LEN) * direction >= 0))
             continue;
-        if (!any || strcmp(one.id, found->id) * direction < 0)
-            *found = one;
-        any = true;
+        best = file;
+        best_name = name;
     }
-    if (any)
-        add_checksum(found);
-    return any;
+    if (best)
+        fill(folder, best, found);
+    return best != NULL;
 }
 
 bool migration_find(const char *folder, struct str id, struct migration *found)
 {
-    for (const struct embedded *file = embedded_files; file->name; file++)
-        if (migration_of(folder, file, found) && str_is(id, found->id)) {
-            add_checksum(found);
+    for (const struct embedded *file = embedded_files; file->name; file++) {
+        const char *name = name_below(folder, file);
+
+        if (name && str_eq(id, str_span(name, ID_LEN))) {
+            fill(folder, file, found);
             return true;
         }
+    }
     return false;
 }
 
@@ -85,8 +85,6 @@ int migration_rows(const char *folder, const struct migration_row *applied, uint
                                                                        applied[at].id);
         struct migration_row *row = &(*rows)[(*count)++];
 
-        if (order <= 0 && !known.checksum[0])
-            return err_set(err, ERR_MEMORY, "out of memory for the list of migrations");
         *row = order >= 0 ? applied[at++] : (struct migration_row){0};
         row->differs = order > 0 || (order == 0 && !str_is(row->checksum, known.checksum));
         if (order <= 0) {
@@ -106,7 +104,7 @@ int migration_check(const char *folder, const struct migration_row *rows, uint32
 {
     struct migration last = {.id = "0000"};
 
-    migration_neighbour(folder, "9999~", -1, &last);
+    migration_neighbour(folder, "~", -1, &last);
     for (uint32_t i = count; i > 0; i--) {
         const struct migration_row *row = &rows[i - 1];
         struct migration known;

@@ -4,7 +4,6 @@
 #define STORE_MIGRATION_LIST_H
 
 #include "base/embedded.h"
-#include "base/hash.h"
 #include "store/store.h"
 
 #define MIGRATIONS_MAX 1000 /* numbers have four digits */
@@ -14,10 +13,10 @@ struct migration {
     const struct embedded *down; /* NULL = cannot be undone */
     char id[5];
     char description[64];
-    char checksum[HASH_HEX_BYTES + 1]; /* "" without memory: no such migration is applied */
+    const char *checksum;
 };
 
-/* The known one after (or, with -1, before) an id; "" and "9999~" are the ends. */
+/* The known one after (or, with -1, before) an id; "" and "~" are the ends. */
 bool migration_neighbour(const char *folder, const char *id, int direction,
                          struct migration *found);
 bool migration_find(const char *folder, struct str id, struct migration *found);
