@@ -22,6 +22,7 @@ import ledger as ledger_module
 sys.path.insert(0, str(ledger_module.ROOT / "tests" / "api"))
 sys.path.insert(0, str(ledger_module.ROOT / "tests" / "postgres"))
 import harness  # noqa: E402
+import pq  # noqa: E402
 from mutations import about_hash, chain_hash, content_hash  # noqa: E402
 
 RUNS, SILENT, HELD = 26, 6, 6
@@ -138,27 +139,20 @@ class Postgres:
         self.count += 1
         name = f"forged_{os.getpid()}_{self.count}"
         template = f" TEMPLATE {base.rsplit('/', 1)[1]}" if base else ""
-        self.psql(self.server.url, f"CREATE DATABASE {name}{template}")
+        pq.rows(self.server.url, f"CREATE DATABASE {name}{template}")
         return self.url(name)
 
     def drop(self, store):
-        self.psql(self.server.url, f"DROP DATABASE {store.rsplit('/', 1)[1]} WITH (FORCE)")
+        pq.rows(self.server.url, f"DROP DATABASE {store.rsplit('/', 1)[1]} WITH (FORCE)")
 
     def verified(self, store, folder):
         return store
 
-    def psql(self, url, text):
-        done = subprocess.run(["psql", "-X", "-q", "-A", "-t", "-v", "ON_ERROR_STOP=1", "-c", text,
-                               url], check=False, capture_output=True, text=True)
-        if done.returncode != 0:
-            raise AssertionError(done.stderr + text[:500])
-        return done.stdout
-
     def run(self, store, statements):
-        self.psql(store, "BEGIN;" + ";".join(statements) + ";COMMIT")
+        pq.rows(store, "BEGIN;" + ";".join(statements) + ";COMMIT", fresh=True)
 
     def rows(self, store, query):
-        text = self.psql(store, f"SELECT coalesce(json_agg(to_json(x)), '[]') FROM ({query}) x")
+        (text,), = pq.rows(store, f"SELECT coalesce(json_agg(to_json(x)), '[]') FROM ({query}) x")
         return [[self.plain(value) for value in row.values()] for row in json.loads(text)]
 
     def plain(self, value):

@@ -23,6 +23,7 @@ import crash_harness  # noqa: E402
 import kill_check  # noqa: E402
 import kill_clients  # noqa: E402
 import kill_workers  # noqa: E402
+import pq  # noqa: E402
 from crash_harness import ENDED, CrashServer  # noqa: E402
 
 LEASE_MS = 400
@@ -49,11 +50,10 @@ handlers:
 
 def psql(url, text):
     """Rows as lists of texts."""
-    done = subprocess.run(["psql", "-X", "-q", "-A", "-t", "-F", "\x1f", "-v", "ON_ERROR_STOP=1",
-                           "-c", text, url], check=False, capture_output=True, text=True)
-    if done.returncode != 0:
-        raise OSError(done.stderr.strip())
-    return [line.split("\x1f") for line in done.stdout.splitlines()]
+    try:
+        return pq.rows(url, text)
+    except pq.Failed as error:
+        raise OSError(str(error)) from None
 
 
 class Nodes:

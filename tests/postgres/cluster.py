@@ -15,6 +15,7 @@ import threading
 import unittest
 
 import harness
+import pq
 from server import Postgres
 
 LEASE_S = 2
@@ -152,12 +153,7 @@ class Cluster:
 
     def sql(self, text):
         """Rows as lists of texts."""
-        done = subprocess.run(["psql", "-X", "-q", "-A", "-t", "-F", "\x1f", "-v",
-                               "ON_ERROR_STOP=1", "-c", text, self.store], check=False,
-                              capture_output=True, text=True)
-        if done.returncode != 0:
-            raise AssertionError(done.stderr)
-        return [line.split("\x1f") for line in done.stdout.splitlines()]
+        return pq.rows(self.store, text)
 
     def leader(self):
         """The index of the node that holds the lease; None while no node does."""

@@ -21,6 +21,7 @@ sys.path.insert(0, str(pathlib.Path(__file__).resolve().parents[1] / "api"))
 from harness import free_port  # noqa: E402
 
 START_SECONDS_MAX = 120
+TEMPLATE = "perdura_template"
 # Of the data nothing must survive but a kill of the postmaster's children; what commits cost on a
 # disk is the benchmark's business.
 SETTINGS = {"listen_addresses": "127.0.0.1", "unix_socket_directories": "", "max_connections": 200,
@@ -32,6 +33,13 @@ def programs():
     if not found:
         sys.exit("there is no PostgreSQL; install Debian's package postgresql")
     return found[-1]
+
+
+def skip_wrappers():
+    """What Debian has as psql in /usr/bin is a program in Perl that starts it: five times as much work."""
+    first = programs()
+    if first not in os.environ["PATH"].split(os.pathsep):
+        os.environ["PATH"] = first + os.pathsep + os.environ["PATH"]
 
 
 MEMORY_BYTES_MIN = 4 << 30
@@ -48,6 +56,7 @@ def memory_folder():
 
 class Postgres:
     def __init__(self, settings=None):
+        skip_wrappers()
         self.settings = {**SETTINGS, "fsync": "off", **(settings or {})}
         self.folder = tempfile.mkdtemp(
             prefix="perdura-postgres-",
@@ -105,10 +114,10 @@ def make_template(server, build):
     """A database with the tables of a store, which tests copy: see tests/store/pg_schema.h."""
     if os.path.exists(f"{build}/perdura"):
         url = server.url.rpartition("/")[0]
-        subprocess.run([f"{programs()}/psql", "-qX", server.url, "-c", "CREATE DATABASE perdura_template"],
+        subprocess.run([f"{programs()}/psql", "-qX", server.url, "-c", f"CREATE DATABASE {TEMPLATE}"],
                        check=True)
-        subprocess.run([f"{build}/perdura", "migrate", "up", "--store", f"{url}/perdura_template"],
-                       check=True)
+        subprocess.run([f"{build}/perdura", "migrate", "up", "--store", f"{url}/{TEMPLATE}"],
+                       check=True, stdout=subprocess.DEVNULL)
 
 
 def guard(path, owner):
