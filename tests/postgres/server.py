@@ -108,7 +108,7 @@ def make_template(server, build):
         subprocess.run([f"{programs()}/psql", "-qX", server.url, "-c", "CREATE DATABASE perdura_template"],
                        check=True)
         subprocess.run([f"{build}/perdura", "migrate", "up", "--store", f"{url}/perdura_template"],
-                       check=True)
+                       check=True, stdout=subprocess.DEVNULL)
 
 
 def guard(path, owner):
