@@ -15,6 +15,7 @@ NAME = "differential"
 SCALE = float(os.environ.get("PERDURA_DIFFERENTIAL_SCALE", "1"))
 GOAL = int(2000000 * SCALE)
 WALKS = 10  # of a row
+AT_ONCE = 4 * (os.cpu_count() or 1)  # beside others each waits for its turn most of the time
 TEXT_MAX = 4000
 
 
@@ -22,7 +23,8 @@ def run(ledger, say):
     calls_of_row = WALKS * test_differential.CALLS_PER_STORE
     rows = -(-max(0, GOAL - ledger.total(NAME, "calls")) // calls_of_row)
     firsts = [random.SystemRandom().randrange(1, 2 ** 31) for _ in range(rows)]
-    with test_differential.walks([first + number for first in firsts for number in range(WALKS)]) as results:
+    seeds = [first + number for first in firsts for number in range(WALKS)]
+    with test_differential.walks(seeds, at_once=AT_ONCE) as results:
         for first in firsts:
             done = [next(results) for _ in range(WALKS)]
             ledger.add(NAME, seed=first, walks=WALKS, calls=sum(calls for calls, _ in done),

@@ -86,14 +86,15 @@ def end_with_parent():
 
 
 @contextlib.contextmanager
-def walks(seeds, calls=CALLS_PER_STORE):
+def walks(seeds, calls=CALLS_PER_STORE, at_once=WALKS_AT_ONCE):
     """The results of walk() with each of the seeds."""
-    postgres = Postgres({"synchronous_commit": "off", "autovacuum": "off", "wal_level": "minimal", "max_wal_senders": "0"})
+    postgres = Postgres({"synchronous_commit": "off", "autovacuum": "off", "wal_level": "minimal", "max_wal_senders": "0",
+                         "max_connections": 20 * at_once + 20})
     postgres.settings["unix_socket_directories"] = postgres.folder
     with postgres:
         make_template(postgres, os.environ.get("PERDURA_BUILD", str(harness.ROOT / "build")))
         url = f"postgres://perdura@{urllib.parse.quote(postgres.folder, safe='')}:{postgres.port}/postgres"
-        with multiprocessing.get_context("fork").Pool(WALKS_AT_ONCE, end_with_parent) as pool:
+        with multiprocessing.get_context("fork").Pool(at_once, end_with_parent) as pool:
             yield pool.imap(walk, ((url, seed, calls) for seed in seeds))
 
 
