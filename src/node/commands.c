@@ -6,6 +6,7 @@
 #include "store/store.h"
 #include "worker/process/identity.h"
 #include "worker/process/process.h"
+#include "worker/process/process_cgroup.h"
 #include "worker/process/process_spawner.h"
 
 #include <fcntl.h>
@@ -254,6 +255,15 @@ void commands_warn_missing(const struct settings *settings, bool has_store,
     }
 }
 
+struct str node_handler_ends(struct arena *arena)
+{
+    char path[PATH_MAX];
+
+    if (process_cgroup_base(path))
+        return arena_format(arena, "cgroup.kill, each run in a cgroup of its own below %s", path);
+    return STR("the parents of their processes; it may not make cgroups (v2)");
+}
+
 struct spawner *commands_open(const struct settings *settings, bool has_store,
                               const struct log *log, struct err *err)
 {
@@ -267,6 +277,8 @@ struct spawner *commands_open(const struct settings *settings, bool has_store,
         rc = err_set(err, ERR_FORBIDDEN, STR_FMT, STR_ARG(risks.refusal));
     if (rc == 0 && risks.commands)
         rc = spawner_ready(spawner, err);
+    if (rc == 0 && risks.commands)
+        LOG(log, LOG_INFO, "handlers.ends", KS("by", node_handler_ends(&arena)));
     if (rc == 0 && !settings->demo)
         warn(&risks, log);
     if (rc == 0)

@@ -216,6 +216,9 @@ void node_command_risks(const struct settings *settings, bool has_store, struct 
 uint32_t node_exposed_files(const struct settings *settings,
                             struct str files[NODE_SECRET_FILES_MAX]);
 
+/* By what a process that starts here ends what handlers leave. */
+struct str node_handler_ends(struct arena *arena);
+
 /* Is the program of a handler's command (or validator) where its run would look for it? */
 bool node_program_exists(const struct handler_rule *rule, char *const *command);
 

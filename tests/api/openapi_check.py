@@ -122,12 +122,20 @@ class Document:
         exact = {t: kind for t, kind in ((str, "string"), (type(None), "null"), (bool, "boolean"), (int, "integer"),
                                          (dict, "object"), (list, "array")) if kind in wanted}
 
+        def wrong(value, problems):
+            problems.append(f": is {type_of(value)} {short(value)}, not {' or '.join(sorted(wanted))}")
+
         def typed(value, problems):
             if type(value) not in exact and not is_type(value, wanted):
-                problems.append(f": is {type_of(value)} {short(value)}, not {' or '.join(sorted(wanted))}")
+                wrong(value, problems)
                 return
             for check in checks:
                 check(value, problems)
+
+        def only_typed(value, problems):
+            if type(value) not in exact and not is_type(value, wanted):
+                wrong(value, problems)
+        typed = typed if checks else only_typed
         typed.wanted = wanted
         return typed
 
@@ -189,7 +197,7 @@ class Document:
         for word in ("oneOf", "anyOf"):
             if word in schema:
                 rules = [self.rule(inner) for inner in schema[word]]
-                checks.append(functools.partial(choose, word, rules))
+                checks.append(chooser(word, rules))
         if "not" in schema:
             rule = self.rule(schema["not"])
 
@@ -368,6 +376,25 @@ def fails(rule, value):
     found = []
     rule(value, found)
     return found
+
+
+def chooser(word, rules):
+    """A check for oneOf and anyOf. Most values have a type that only one of the rules takes: it is that one's."""
+    alone = {}
+    for kind, name in ((str, "string"), (type(None), "null"), (bool, "boolean"), (int, "integer"), (dict, "object"),
+                       (list, "array")):
+        takers = [rule for rule in rules if name in getattr(rule, "wanted", ANY_TYPE)
+                  or (name == "integer" and "number" in rule.wanted)]
+        if len(takers) == 1:
+            alone[kind] = takers[0]
+
+    def check(value, problems):
+        rule = alone.get(type(value))
+        if rule:
+            rule(value, problems)
+        else:
+            choose(word, rules, value, problems)
+    return check
 
 
 def choose(word, rules, value, problems):

@@ -1,6 +1,6 @@
 """Part `differential` of the fault campaign: walks of tests/postgres/operations.py with seeds of their own, both stores in
-lockstep, every answer checked against openapi.json and by the oracle of the status machine. A row of the ledger is one
-database with several walks; a difference is a finding with its seed, and the next walk starts."""
+lockstep, every answer checked against openapi.json and by the oracle of the status machine. A row of the ledger is some
+walks; a difference is a finding with its seed, and the next walk starts."""
 import os
 import random
 import sys
@@ -9,34 +9,27 @@ import ledger as ledger_module
 
 for folder in ("api", "postgres"):
     sys.path.insert(0, str(ledger_module.ROOT / "tests" / folder))
-import lockstep  # noqa: E402
 import test_differential  # noqa: E402
-from server import Postgres  # noqa: E402
 
 NAME = "differential"
 SCALE = float(os.environ.get("PERDURA_DIFFERENTIAL_SCALE", "1"))
 GOAL = int(2000000 * SCALE)
-WALKS, CALLS = 10, 2500  # of a row
-
-
-def one_row(seed):
-    """Calls made, and what differed."""
-    calls, findings = 0, []
-    with Postgres({"synchronous_commit": "off"}) as postgres:
-        for number in range(WALKS):
-            try:
-                calls += test_differential.walk(postgres, seed + number, CALLS, f"walk_{number}")
-            except lockstep.Difference as difference:
-                findings.append(str(difference)[:4000])
-    return calls, findings
+WALKS = 10  # of a row
+AT_ONCE = 4 * (os.cpu_count() or 1)  # beside others each waits for its turn most of the time
+TEXT_MAX = 4000
 
 
 def run(ledger, say):
-    while ledger.total(NAME, "calls") < GOAL:
-        seed = random.SystemRandom().randrange(1, 2 ** 31)
-        calls, findings = one_row(seed)
-        ledger.add(NAME, seed=seed, walks=WALKS, calls=calls, findings=findings)
-        say(f"{ledger.total(NAME, 'calls')} calls of {GOAL}, {len(ledger.findings(NAME))} differences")
+    calls_of_row = WALKS * test_differential.CALLS_PER_STORE
+    rows = -(-max(0, GOAL - ledger.total(NAME, "calls")) // calls_of_row)
+    firsts = [random.SystemRandom().randrange(1, 2 ** 31) for _ in range(rows)]
+    seeds = [first + number for first in firsts for number in range(WALKS)]
+    with test_differential.walks(seeds, at_once=AT_ONCE) as results:
+        for first in firsts:
+            done = [next(results) for _ in range(WALKS)]
+            ledger.add(NAME, seed=first, walks=WALKS, calls=sum(calls for calls, _ in done),
+                       findings=[difference[:TEXT_MAX] for _, difference in done if difference])
+            say(f"{ledger.total(NAME, 'calls')} calls of {GOAL}, {len(ledger.findings(NAME))} differences")
 
 
 def report(ledger):

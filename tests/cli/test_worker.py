@@ -220,6 +220,14 @@ class ByCategory(WorkerTest):
         self.assertIn("worker.categories names 'later'", doctor)
         self.assertNotIn("'reports'", doctor)
 
+    def test_i1_log_and_doctor_say_how_handlers_end(self):
+        self.worker()
+        wait_until(lambda: "handlers.ends" in self.log(), what="the line")
+        line = next(json.loads(x) for x in self.log().splitlines() if "handlers.ends" in x)
+        doctor = self.perdura("doctor", "--config", self.handlers, "--store", self.server.store).stdout
+        self.assertIn(f"a server started here uses {line['by'][:40]}", doctor)
+        self.assertRegex(line["by"], r"^cgroup\.kill, .* below /|^the parents of their processes")
+
     def test_d15_the_migration_gives_waiting_tasks_their_lanes_and_takes_them_back(self):
         waiting = {self.enqueue("hello", queue="default", category=name)["id"]: name
                    for name in ("reports", "analytics", "reports")}

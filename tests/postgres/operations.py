@@ -596,7 +596,7 @@ class Walk(Plans):
             predicted[task.status] = predicted.get(task.status, 0) + 1
         end = time.monotonic() + SETTLE_S
         while True:
-            counts = [answer["counts"] for _, answer in self.pair.send("GET", "/v1/stats")]
+            counts = [lockstep.parsed(data)["counts"] for _, data in self.pair.send("GET", "/v1/stats")]
             counts = [{status: count for status, count in each.items() if count} for each in counts]
             if counts == [predicted, predicted]:
                 return

@@ -1,21 +1,30 @@
 """Both stores in lockstep, every answer checked against openapi.json, and a small oracle of the status machine
-(A1, B1, B6, E1): one seeded walk over the whole API. PERDURA_SEED sets the seed, PERDURA_STEPS how many calls; the campaign
-(tests/campaign/differential.py) walks with others, and much longer. Run: PERDURA_BUILD=build python3 -m unittest tests/postgres/test_differential.py"""
+(A1, B1, B6, E1): seeded walks over the whole API, several at a time. PERDURA_SEED sets the first seed, PERDURA_STEPS how
+many calls; the campaign (tests/campaign/differential.py) walks with others, and much longer.
+Run: PERDURA_BUILD=build python3 -m unittest tests/postgres/test_differential.py"""
+import contextlib
+import ctypes
+import multiprocessing
 import os
 import shutil
+import signal
 import subprocess
+import sys
 import tempfile
 import unittest
+import urllib.parse
 
 import harness
 import lockstep
 import operations
-from server import Postgres, programs
+from server import Postgres, make_template, programs
 
 STEPS = int(os.environ.get("PERDURA_STEPS", "20000"))
 SEED = int(os.environ.get("PERDURA_SEED", "1"))
 CALLS_PER_STORE = 2500  # small stores keep lists short
+WALKS_AT_ONCE = 2 * (os.cpu_count() or 1)  # each waits for one store or the other half of the time
 WORK = ("--lease", "1h", "--workers", "0")
+PR_SET_PDEATHSIG = 1
 
 
 def memory_folder():
@@ -25,18 +34,22 @@ def memory_folder():
 
 
 class Stores:
-    """Two servers on fresh stores."""
+    """Two servers on fresh stores. database: a name for the one on PostgreSQL, a copy of the template's."""
 
-    def __init__(self, postgres, schema):
+    def __init__(self, url, database):
+        self.url, self.database = url, database
         self.folder = memory_folder()
+        self.sql(f"CREATE DATABASE {database} TEMPLATE perdura_template")
         self.servers = []
-        subprocess.run([f"{programs()}/psql", "-qX", postgres.url, "-c", f"CREATE SCHEMA {schema}"], check=True)
-        for name, store in (("first", None), ("second", f"{postgres.url}?options=-csearch_path%3D{schema}")):
+        for name, store in (("first", None), ("second", url.replace("/postgres", f"/{database}"))):
             folder = os.path.join(self.folder, name)
             os.mkdir(folder)
             server = harness.Server(folder, *WORK)
             server.store = store or server.store
             self.servers.append(server)
+
+    def sql(self, text):
+        subprocess.run([f"{programs()}/psql", "-qX", self.url, "-c", text], check=True)
 
     def __enter__(self):
         for server in self.servers:
@@ -47,24 +60,52 @@ class Stores:
         try:
             for server in self.servers:
                 server.stop()
+            self.sql(f"DROP DATABASE {self.database} (FORCE)")
         finally:
             shutil.rmtree(self.folder, ignore_errors=True)
 
 
-def walk(postgres, seed, calls, name):
-    """Raises lockstep.Difference. Returns how many calls were made."""
-    with Stores(postgres, name) as pair:
-        operations.Walk(pair, seed).run(calls)
+def walk(plan):
+    """plan: URL of the database, seed, number of calls. The calls made, and the difference or None."""
+    url, seed, calls = plan
+    with Stores(url, f"walk_{os.getpid()}") as pair:
+        difference = None
+        try:
+            operations.Walk(pair, seed).run(calls)
+        except lockstep.Difference as found:
+            difference = str(found)
         pair.close()
-        return pair.calls
+        return pair.calls, difference
+
+
+def end_with_parent():
+    """A walk that is ended stops its servers."""
+    signal.signal(signal.SIGTERM, lambda *_: sys.exit(130))
+    signal.signal(signal.SIGINT, signal.SIG_IGN)
+    ctypes.CDLL(None).prctl(PR_SET_PDEATHSIG, signal.SIGTERM)
+
+
+@contextlib.contextmanager
+def walks(seeds, calls=CALLS_PER_STORE, at_once=WALKS_AT_ONCE):
+    """The results of walk() with each of the seeds."""
+    postgres = Postgres({"synchronous_commit": "off", "autovacuum": "off", "wal_level": "minimal", "max_wal_senders": "0",
+                         "max_connections": 20 * at_once + 20})
+    postgres.settings["unix_socket_directories"] = postgres.folder
+    with postgres:
+        make_template(postgres, os.environ.get("PERDURA_BUILD", str(harness.ROOT / "build")))
+        url = f"postgres://perdura@{urllib.parse.quote(postgres.folder, safe='')}:{postgres.port}/postgres"
+        with multiprocessing.get_context("fork").Pool(at_once, end_with_parent) as pool:
+            yield pool.imap(walk, ((url, seed, calls) for seed in seeds))
 
 
 class Differential(unittest.TestCase):
     def test_a1_e1_both_stores_the_document_and_the_oracle_agree(self):
         done = 0
-        with Postgres({"synchronous_commit": "off"}) as postgres:
-            while done < STEPS:
-                done += walk(postgres, SEED + done, min(CALLS_PER_STORE, STEPS - done), f"walk_{done}")
+        with walks(range(SEED, SEED - (-STEPS // CALLS_PER_STORE)), min(STEPS, CALLS_PER_STORE)) as results:
+            for calls, difference in results:
+                done += calls
+                self.assertIsNone(difference, difference)
+        self.assertGreaterEqual(done, STEPS)
 
 
 if __name__ == "__main__":

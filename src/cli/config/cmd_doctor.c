@@ -85,6 +85,16 @@ static void check_handlers(struct doctor *doctor)
             arena_format(arena, "%u, every program is there", settings->handlers_count), STR_NONE);
 }
 
+static void check_ends(struct doctor *doctor)
+{
+    struct arena *arena = &doctor->call->arena;
+
+    if (doctor->config->settings.handlers_count)
+        add(doctor, DOCTOR_OK, "ends of handlers",
+            arena_format(arena, "a server started here uses " STR_FMT,
+                         STR_ARG(node_handler_ends(arena))), STR_NONE);
+}
+
 /* What handlers could do with the rights of the server's user. */
 static void check_users(struct doctor *doctor)
 {
@@ -377,6 +387,7 @@ static int examine(struct doctor *doctor)
     check_access(doctor);
     check_handlers(doctor);
     check_services(doctor);
+    check_ends(doctor);
     check_users(doctor);
     check_secrets(doctor);
     check_server(doctor);

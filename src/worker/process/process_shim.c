@@ -17,6 +17,8 @@
 #include <sys/wait.h>
 #include <unistd.h>
 
+#include "worker/process/process_cgroup.h"
+
 #define FD_ABOVE_ALL 16     /* descriptors are moved above this before they get their places */
 #define CLOSE_FALLBACK 65536 /* where close_range is missing */
 #define CHILDREN_MAX 256    /* killed per round, in rounds until none is left */
@@ -27,6 +29,8 @@ struct shim {
     pid_t handler;
     int exec_fd;   /* the handler says here why it could not be started; end = it was */
     int signal_fd;
+    int cgroup_fd; /* -1: none */
+    bool used; /* its cgroup.kill was, by us or by another */
     bool commanded; /* the command pipe is still open */
     bool ended;
 };
@@ -53,8 +57,9 @@ static void close_from(unsigned first)
 }
 
 /* 0 to 3 for the handler, then the shim's own; everything else is closed. */
-static bool place_fds(const int given[SHIM_FD_COUNT])
+static bool place_fds(const int given[SHIM_FD_COUNT], int *cgroup_fd)
 {
+    int cgroup = *cgroup_fd < 0 ? -1 : fcntl(*cgroup_fd, F_DUPFD, FD_ABOVE_ALL);
     int fds[SHIM_FD_COUNT];
 
     for (int i = 0; i < SHIM_FD_COUNT; i++) {
@@ -65,7 +70,8 @@ static bool place_fds(const int given[SHIM_FD_COUNT])
     for (int i = 0; i < SHIM_FD_COUNT; i++)
         if (dup2(fds[i], i) < 0 || (i >= SHIM_STDIO && fcntl(i, F_SETFD, FD_CLOEXEC) < 0))
             return false;
-    close_from(SHIM_FD_COUNT);
+    *cgroup_fd = cgroup < 0 ? -1 : dup3(cgroup, SHIM_FD_COUNT, O_CLOEXEC);
+    close_from(SHIM_FD_COUNT + (*cgroup_fd >= 0));
     return true;
 }
 
@@ -196,7 +202,7 @@ static bool start_handler(struct shim *shim)
 
     if (pipe2(fds, O_CLOEXEC) < 0)
         return false;
-    shim->handler = _Fork();
+    shim->handler = process_cgroup_fork(shim->cgroup_fd);
     if (shim->handler < 0)
         return false;
     if (shim->handler == 0)
@@ -242,6 +248,7 @@ static void handler_ended(struct shim *shim)
     while (waitpid(shim->handler, &status, 0) < 0 && errno == EINTR)
         ;
     shim->ended = true;
+    shim->used = WIFSIGNALED(status) && WTERMSIG(status) == SIGKILL;
     if (read(shim->exec_fd, failure, sizeof failure) == (ssize_t)sizeof failure)
         tell(SHIM_NOT_STARTED, (enum shim_step)failure[0], failure[1]);
     else
@@ -298,6 +305,8 @@ static void end_descendants(struct shim *shim)
 
         if (count < 0)
             count = process_shim_children(pids, CHILDREN_MAX, true);
+        if (process_cgroup_kill(shim->cgroup_fd)) /* also what forks faster than we list */
+            shim->used = true;
         for (int i = 0; i < count; i++)
             kill(pids[i], SIGKILL); /* not reaped yet, so the number is still theirs */
         poll(&fd, 1, ROUND_MS);
@@ -305,13 +314,13 @@ static void end_descendants(struct shim *shim)
     }
 }
 
-_Noreturn void process_shim_main(const int fds[SHIM_FD_COUNT])
+_Noreturn void process_shim_main(const int fds[SHIM_FD_COUNT], int cgroup_fd)
 {
-    struct shim shim = {.commanded = true, .signal_fd = -1};
+    struct shim shim = {.commanded = true, .signal_fd = -1, .cgroup_fd = cgroup_fd};
     sigset_t child;
 
     setsid(); /* a session of its own: what is sent to the spawner's is not for us */
-    if (!place_fds(fds))
+    if (!place_fds(fds, &shim.cgroup_fd))
         _exit(1);
     prctl(PR_SET_CHILD_SUBREAPER, 1);
     prctl(PR_SET_NAME, "perdura-shim");
@@ -326,7 +335,7 @@ _Noreturn void process_shim_main(const int fds[SHIM_FD_COUNT])
         tell(SHIM_NOT_STARTED, SHIM_STEP_FORK, errno);
     end_descendants(&shim);
     tell(SHIM_GONE, SHIM_STEP_EXEC, 0);
-    _exit(0);
+    _exit(shim.used ? SHIM_EXIT_USED : 0);
 }
 
 /* ---- listing children ---- */

@@ -34,6 +34,9 @@ enum shim_event {
     SHIM_GONE         /* no descendant is left; the shim ends now */
 };
 
+/* What the spawner sees of one that was not killed. */
+#define SHIM_EXIT_USED 9 /* the cgroup.kill of the run may have been written */
+
 enum shim_step { SHIM_STEP_FORK, SHIM_STEP_USER, SHIM_STEP_DIRECTORY, SHIM_STEP_EXEC };
 
 struct shim_message {
@@ -42,8 +45,9 @@ struct shim_message {
     int32_t value;
 };
 
-/* Call with all signals blocked, directly after fork(), in a process with one thread. */
-_Noreturn void process_shim_main(const int fds[SHIM_FD_COUNT]);
+/* Call with all signals blocked, directly after fork(), in a process with one thread. cgroup_fd:
+ * what the handler starts in, or -1. */
+_Noreturn void process_shim_main(const int fds[SHIM_FD_COUNT], int cgroup_fd);
 void process_shim_tell(int status_fd, enum shim_event event, enum shim_step step, int value);
 
 /* The calling thread's children, at most cap: from the kernel's list, or (by_scan) by looking at

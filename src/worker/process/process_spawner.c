@@ -16,6 +16,7 @@
 #include <sys/wait.h>
 #include <unistd.h>
 
+#include "worker/process/process_cgroup.h"
 #include "worker/process/process_shim.h"
 
 #define ORPHANS_MAX 256 /* killed per round, in rounds until none is left */
@@ -26,6 +27,7 @@
 struct child {
     pid_t pid;
     int status_fd;
+    struct cgroup cgroup;
     bool is_lost; /* it was killed: its descendants are being ended */
 };
 
@@ -39,6 +41,7 @@ struct spawner_state {
     bool is_asked; /* the worker is still there */
     bool is_empty; /* there is no child at all */
     struct rlimit files; /* what handlers get */
+    struct cgroups cgroups;
 };
 
 /* ---- starting ---- */
@@ -65,19 +68,21 @@ static bool make_room(struct spawner_state *state)
 
 static void start_shim(struct spawner_state *state, const int fds[SHIM_FD_COUNT])
 {
+    struct cgroup cgroup = cgroups_take(&state->cgroups);
     pid_t pid = make_room(state) ? fork() : -1;
 
     if (pid == 0) {
         setrlimit(RLIMIT_NOFILE, &state->files);
-        process_shim_main(fds);
+        process_shim_main(fds, cgroup.fd);
     }
     if (pid < 0) {
+        cgroups_give(&state->cgroups, cgroup, true);
         process_shim_tell(fds[SHIM_FD_STATUS], SHIM_NOT_STARTED, SHIM_STEP_FORK, errno);
         process_shim_tell(fds[SHIM_FD_STATUS], SHIM_GONE, SHIM_STEP_FORK, 0);
         close_all(fds, SHIM_FD_COUNT);
         return;
     }
-    state->children[state->count++] = (struct child){pid, fds[SHIM_FD_STATUS], false};
+    state->children[state->count++] = (struct child){pid, fds[SHIM_FD_STATUS], cgroup, false};
     for (int i = 0; i < SHIM_FD_COUNT; i++)
         if (i != SHIM_FD_STATUS)
             close(fds[i]);
@@ -121,8 +126,9 @@ static struct child *find(struct spawner_state *state, pid_t pid)
     return NULL;
 }
 
-static void drop(struct spawner_state *state, struct child *child)
+static void drop(struct spawner_state *state, struct child *child, bool is_unused)
 {
+    cgroups_give(&state->cgroups, child->cgroup, is_unused);
     close(child->status_fd);
     *child = state->children[--state->count];
 }
@@ -143,9 +149,11 @@ static void reap(struct spawner_state *state)
         child = find(state, info.si_pid);
         if (!child) {
             state->quiet_rounds = 0;
-        } else if (info.si_code == CLD_EXITED && info.si_status == 0) {
-            drop(state, child);
+        } else if (info.si_code == CLD_EXITED &&
+                   (info.si_status == 0 || info.si_status == SHIM_EXIT_USED)) {
+            drop(state, child, info.si_status == 0);
         } else {
+            process_cgroup_kill(child->cgroup.fd);
             child->is_lost = true;
             state->lost_count++;
             state->quiet_rounds = 0;
@@ -173,6 +181,14 @@ static bool kill_orphans(struct spawner_state *state)
     return none;
 }
 
+static bool lost_cgroups_are_empty(const struct spawner_state *state)
+{
+    for (size_t i = 0; i < state->count; i++)
+        if (state->children[i].is_lost && !process_cgroup_is_empty(state->children[i].cgroup.fd))
+            return false;
+    return true;
+}
+
 /* One round. When nothing is left of shims that were killed, the end of a pipe tells their
  * workers. */
 static void end_orphans(struct spawner_state *state)
@@ -180,11 +196,11 @@ static void end_orphans(struct spawner_state *state)
     if (state->lost_count == 0)
         return;
     state->quiet_rounds = kill_orphans(state) ? state->quiet_rounds + 1 : 0;
-    if (state->quiet_rounds < ROUNDS_QUIET && !state->is_empty)
+    if ((state->quiet_rounds < ROUNDS_QUIET && !state->is_empty) || !lost_cgroups_are_empty(state))
         return;
     for (size_t i = state->count; i > 0; i--)
         if (state->children[i - 1].is_lost)
-            drop(state, &state->children[i - 1]);
+            drop(state, &state->children[i - 1], false);
     state->lost_count = 0;
 }
 
@@ -247,10 +263,12 @@ _Noreturn void process_spawner_main(void)
     raise_files(&state);
     sigemptyset(&set);
     sigaddset(&set, SIGCHLD);
+    cgroups_open(&state.cgroups);
     state.signal_fd = signalfd(-1, &set, SFD_CLOEXEC | SFD_NONBLOCK);
     if (state.signal_fd < 0 || send(SPAWNER_FD, &hello, 1, MSG_NOSIGNAL) != 1)
         _exit(1);
     while (state.is_asked || !state.is_empty)
         turn(&state);
+    cgroups_close(&state.cgroups);
     _exit(0);
 }

@@ -20,6 +20,7 @@
 
 #include "base/beside.h"
 #include "base/thread.h"
+#include "worker/process/process_cgroup.h"
 #include "worker/process/process_spawner.h"
 
 #define HELLO_MS 30000      /* a machine that stalls starts programs slowly */
@@ -252,6 +253,7 @@ void spawner_end_strays(struct spawner *spawner)
     int quiet = 0;
 
     LOCKED(&spawner->lock);
+    process_cgroups_sweep();
     for (int round = 0; adopts(spawner) && quiet < ROUNDS_QUIET && round < ROUNDS_MAX; round++) {
         quiet = kill_strays(spawner) ? quiet + 1 : 0;
         reap_strays(spawner);
