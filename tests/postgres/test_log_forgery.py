@@ -161,6 +161,23 @@ class LogForgeryPostgres(ForgeryCases, unittest.TestCase):
             self.assertIn("audit", kinds)
         self.with_two_nodes(strike)
 
+    def test_f_j6_a_record_in_whose_place_another_node_made_one_is_missed(self):
+        """The newest record goes before the anchor file has it, and the other node makes two, which say
+        what a user removed."""
+        def strike(case, one, two):
+            two.register("worker-2")
+            tasks = []
+            for number in range(2):
+                two.enqueue(f"goes{number}")
+                tasks += two.claim("worker-2")
+                two.report_ok("worker-2", tasks[-1], "log", level="INFO", message="hello")
+                two.complete("worker-2", tasks[-1])
+            forgery_dark.without_newest_record(case, one, case.held[0], 0, before_the_file=lambda: [
+                two.expect(204, "DELETE", f"/v1/tasks/{task['id']}") for task in tasks])
+            harness.wait_until(lambda: "newest record of the store was missing" in str(case.verify()["findings"]),
+                               what="a record of that")
+        self.with_two_nodes(strike)
+
     def test_f_j5_a_node_that_does_not_lead_signs_what_it_wrote(self):
         """The leader makes no records while an attacker names another node in its place."""
         case = self.case()
