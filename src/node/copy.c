@@ -7,7 +7,6 @@
 #include "base/hash.h"
 #include "base/json.h"
 #include "node/copy_int.h"
-#include "store/intake_store.h"
 
 #include <stdio.h>
 #include <unistd.h>
@@ -196,25 +195,9 @@ static int find_place(struct copy *copy, struct arena *arena, struct place *plac
     return begin_copy(copy, place, err);
 }
 
-/* What was enqueued with SQL is made into tasks by a node; a copy would lose it. */
-static int require_taken_in(struct copy *copy, struct err *err)
-{
-    int64_t rows = 0;
-
-    if (!copy->from->intake)
-        return 0;
-    TRY(copy->from->intake->count(copy->from, &rows, err));
-    if (rows == 0)
-        return 0;
-    return err_set(err, ERR_CONFLICT, "%lld tasks were enqueued or reported with SQL and no node "
-                   "has taken that in; start 'perdura serve' on the source for a moment, then "
-                   "copy again",
-                   (long long)rows);
-}
-
 static int count_rows(struct copy *copy, struct err *err)
 {
-    TRY(require_taken_in(copy, err));
+    TRY(store_require_taken_in(copy->from, false, err));
     for (uint32_t i = 0; i < copy_tables_count; i++) {
         if (!copy_has(copy, &copy_tables[i]))
             continue;

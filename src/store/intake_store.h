@@ -29,6 +29,8 @@ struct intake_verbs {
     int (*reports_done)(struct store *store, const struct intake_report *rows, uint32_t count,
                         struct err *err);
     int (*count)(struct store *store, int64_t *rows, struct err *err); /* not taken in yet */
+    /* Until the transaction ends no program commits more; waits for those that are about to. */
+    int (*hold)(struct store *store, struct err *err);
     /* Lets a role of the database enqueue with SQL; in a transaction of its own. */
     int (*grant)(struct store *store, struct str role, struct err *err);
 };

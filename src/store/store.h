@@ -556,6 +556,9 @@ bool store_wants_password(struct str where); /* PostgreSQL, and `where` has no p
  * host. */
 void store_own_process(void);
 
+/* What was enqueued or reported with SQL is made into tasks by a node; a copy would lose it. hold:
+ * in a transaction, until whose end nothing is added. */
+int store_require_taken_in(struct store *store, bool hold, struct err *err);
 /* Marks a store as moved: its whole content is in another store from now on. Runs its own
  * transaction. */
 int store_mark_moved(struct store *store, struct str where, int64_t now_us, struct err *err);

@@ -4,6 +4,7 @@
 #include "store/postgres/pg_store.h"
 #include "store/sealed/sealed.h"
 #include "store/sqlite/sqlite_store.h"
+#include "store/intake_store.h"
 #include "store/store_copy.h"
 
 #include "base/clock.h"
@@ -103,11 +104,30 @@ int store_moved(struct store *store, struct arena *arena, struct str *moved, str
     return rc;
 }
 
+int store_require_taken_in(struct store *store, bool hold, struct err *err)
+{
+    int64_t rows = 0;
+
+    if (!store->intake)
+        return 0;
+    if ((hold && store->intake->hold(store, err) < 0) ||
+        store->intake->count(store, &rows, err) < 0)
+        return !hold || err->code != ERR_UNAVAILABLE ? -(int)err->code :
+               err_set(err, ERR_UNAVAILABLE, "programs that enqueue or report with SQL are in a "
+                       "transaction; end it, then repeat the command");
+    if (rows == 0)
+        return 0;
+    return err_set(err, ERR_CONFLICT, "%lld tasks were enqueued or reported with SQL and no node "
+                   "has taken that in; start 'perdura serve' on the source for a moment, then "
+                   "copy again", (long long)rows);
+}
+
 static int put_moved(struct store *store, struct str value, bool again, struct err *err)
 {
     const struct store_verbs *verbs = store->verbs;
 
-    if (verbs->begin(store, err) < 0 || verbs->info_put(store, MOVED_FACT, value, err) < 0 ||
+    if (verbs->begin(store, err) < 0 || (!again && store_require_taken_in(store, true, err) < 0) ||
+        verbs->info_put(store, MOVED_FACT, value, err) < 0 ||
         (again && verbs->info_put(store, "restored", STR("1"), err) < 0) ||
         verbs->commit(store, err) < 0) {
         verbs->rollback(store);

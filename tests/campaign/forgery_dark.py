@@ -219,10 +219,11 @@ NO_RECORD = "{}"
 NEWEST = "SELECT max(serial) AS serial FROM log_anchors"
 
 
-def without_newest_record(case, client, execution, behind):
+def without_newest_record(case, client, execution, behind, before_the_file=None):
     """The newest record goes with the lines it names, before the anchor file has it. behind: a row
-    that is no record takes a serial so far behind it; 0 = there is none."""
-    anchor = pathlib.Path(case.folder, "anchor")
+    that is no record takes a serial so far behind it; 0 = there is none. before_the_file() is called
+    before the file can be written again."""
+    anchor = pathlib.Path(client.server.folder, "anchor")
     away = anchor.with_name("anchor.away")
     wait_settled(case)
     anchor.rename(away)
@@ -240,6 +241,8 @@ def without_newest_record(case, client, execution, behind):
                  f"({before + 1 + behind}, '{NO_RECORD}', '', '', {case.dialect.time(case.now)})")
     case.put_notes(execution, notes)
     case.apply()
+    if before_the_file:
+        before_the_file()
     anchor.rmdir()
     away.rename(anchor)
 

@@ -161,6 +161,57 @@ class LogForgeryPostgres(ForgeryCases, unittest.TestCase):
             self.assertIn("audit", kinds)
         self.with_two_nodes(strike)
 
+    def test_f_j6_a_record_in_whose_place_another_node_made_one_is_missed(self):
+        """The newest record goes before the anchor file has it, and the other node makes two, which say
+        what a user removed."""
+        def strike(case, one, two):
+            two.register("worker-2")
+            tasks = []
+            for number in range(2):
+                two.enqueue(f"goes{number}")
+                tasks += two.claim("worker-2")
+                two.report_ok("worker-2", tasks[-1], "log", level="INFO", message="hello")
+                two.complete("worker-2", tasks[-1])
+            forgery_dark.without_newest_record(case, one, case.held[0], 0, before_the_file=lambda: [
+                two.expect(204, "DELETE", f"/v1/tasks/{task['id']}") for task in tasks])
+            harness.wait_until(lambda: "newest record of the store was missing" in str(case.verify()["findings"]),
+                               what="a record of that")
+        self.with_two_nodes(strike)
+
+    def test_f_j7_a_node_with_another_key_signs_nothing_when_it_is_alone(self):
+        """Not when it removes lines, takes over, stops, or starts again."""
+        case = self.case()
+        beside = pathlib.Path(case.folder, "beside")
+        beside.mkdir()
+        beside.joinpath("key").write_text("6e" * 32 + "\n")
+        beside.joinpath("key").chmod(0o600)
+
+        def during(client):
+            servers.append(self.stand.server(str(beside), case.store, "", "200ms"))
+            other = forger.Client(servers[0])
+            self.addCleanup(other.doCleanups)
+            other.register("worker-2")
+            other.enqueue("goes")
+            task = other.claim("worker-2")[0]
+            client.report("worker-2", client.element(task, "log", level="INFO", message="hello"))
+            other.complete("worker-2", task)
+            other.expect(204, "DELETE", f"/v1/tasks/{task['id']}")
+        servers, records = [], "SELECT record FROM log_anchors"
+        case.serve(during, retention=False, config="", every="200ms")
+        harness.wait_until(lambda: "node.leads" in servers[0].log(), what="the other node to lead")
+        alone = forger.Client(servers[0])
+        self.addCleanup(alone.doCleanups)
+        alone.expect(200, "PATCH", "/v1/queues/default", {"concurrency": 7})
+        for _ in range(2):
+            servers[0].stop()
+            self.assertIn("log.unsigned", servers[0].log())
+            self.assertEqual({json.loads(text)["key"] for text, in case.rows(records) if '"key"' in text},
+                             {self.stand.public_key})
+            self.assertEqual(case.rows("SELECT value FROM store_info WHERE name = 'log_public_key'"),
+                             [[self.stand.public_key]])
+            servers[0].start()
+        servers[0].stop()
+
     def test_f_j5_a_node_that_does_not_lead_signs_what_it_wrote(self):
         """The leader makes no records while an attacker names another node in its place."""
         case = self.case()

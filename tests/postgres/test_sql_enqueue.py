@@ -384,6 +384,48 @@ class SqlEnqueue(SqlTest):
         with self.assertRaisesRegex(psycopg2.Error, "the store was moved elsewhere"):
             self.enqueue()
         self.assertEqual(self.nodes.sql("SELECT id FROM tasks"), [[made]])
+        self.node.server.arguments += ("--again",)
+        self.nodes.start(0)
+        self.assertTrue(self.enqueue())
+
+    def test_a14_what_is_open_while_the_store_moves_is_not_lost(self):
+        """A transaction may enqueue or complete before the copy begins and commit after it."""
+        self.begin()
+        task = self.node.enqueue("held")
+        self.node.register("w")
+        [held] = self.node.claim("w")
+        self.nodes.stop(0)
+        open_one = self.connect()
+        self.call(open_one.cursor(), "SELECT @enqueue('t')")
+        copy = [harness.binary(), "copy", "--from", self.nodes.store, "--to"]
+        done = subprocess.run([*copy, os.path.join(self.temporary_folder(), "copy.db")], capture_output=True,
+                              text=True, check=False)
+        self.assertNotEqual(done.returncode, 0)
+        self.assertIn("programs that enqueue or report with SQL are in a transaction", done.stderr)
+        open_one.rollback()
+        reports = self.connect()
+        self.call(open_one.cursor(), "SELECT @enqueue('t')")
+        self.call(reports.cursor(), "SELECT @complete(%s, %s)", task["id"], held["lease_token"])
+        for name, value, why in (("moved", "2026 elsewhere", "moved elsewhere"), ("copy", "{}", "has not ended")):
+            self.nodes.sql(f"INSERT INTO store_info (name, value) VALUES ('{name}', '{value}')")
+            for connection in (open_one, reports):
+                with self.assertRaisesRegex(psycopg2.Error, why):
+                    connection.commit()
+            with self.assertRaisesRegex(psycopg2.Error, why):
+                self.one("SELECT @complete(%s, %s)", task["id"], held["lease_token"])
+            with self.assertRaisesRegex(psycopg2.Error, why):
+                self.enqueue()
+            self.nodes.sql(f"DELETE FROM store_info WHERE name = '{name}'")
+            self.call(open_one.cursor(), "SELECT @enqueue('t')")
+            self.call(reports.cursor(), "SELECT @complete(%s, %s)", task["id"], held["lease_token"])
+        open_one.rollback()
+        reports.rollback()
+        self.assertEqual(self.left()[0], "0")
+        done = subprocess.run([*copy, os.path.join(self.temporary_folder(), "copy.db")], capture_output=True,
+                              text=True, check=False)
+        self.assertEqual(done.returncode, 0, done.stderr)
+        with self.assertRaisesRegex(psycopg2.Error, "moved elsewhere"):
+            self.one("SELECT @complete(%s, %s)", task["id"], held["lease_token"])
 
     def test_d12_types_that_the_configuration_encrypts_are_refused(self):
         self.begin().stop(0)

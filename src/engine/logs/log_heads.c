@@ -124,22 +124,55 @@ static int pen_prove(struct batch *batch, struct pen *pen, struct err *err)
     return 0;
 }
 
-/* The record that this process made last has to be there. Behind it the records continue, also
- * where an intruder removed it. Only after the lock that records take turns with. */
-static void pen_compare(struct batch *batch, struct pen *pen)
+/* Is the newest record that this process made gone? Other nodes may have made later ones, also in
+ * its place; it may have been trimmed since. *newest: its serial; 0 = there is none. */
+static int find_newest(struct batch *batch, int64_t *newest, char hash[HASH_HEX_BYTES + 1],
+                       bool *gone, struct err *err)
 {
     struct log_memory *memory = batch->store->log_memory;
+    char found[HASH_HEX_BYTES + 1];
+    struct anchor_row *rows;
+    struct anchor anchor;
+    uint32_t count;
+
+    *gone = false;
+    *newest = memory ? log_memory_newest(memory, hash) : 0;
+    if (*newest == 0)
+        return 0;
+    TRY(batch->store->verbs->logs->anchors_read(batch->store, *newest - 1, 1, &batch->arena, &rows,
+                                                &count, err));
+    *gone = count == 0 || !anchor_parse(rows[0].record, &anchor);
+    if (*gone)
+        return 0;
+    hash_hex(anchor.hash, HASH_BYTES, found);
+    *gone = rows[0].serial > *newest
+                ? !log_record_trusted(&batch->engine->heads, &rows[0], &anchor)
+                : strcmp(found, hash) != 0;
+    return 0;
+}
+
+/* Behind the newest record of this process the records continue, also where an intruder removed it.
+ * Only after the lock that records take turns with. */
+static int pen_compare(struct batch *batch, struct pen *pen, struct err *err)
+{
     char hash[HASH_HEX_BYTES + 1], found[HASH_HEX_BYTES + 1];
-    int64_t newest = memory && batch->logs.newest == 0 ? log_memory_newest(memory, hash) : 0;
+    int64_t newest = batch->store->log_memory ? log_memory_newest(batch->store->log_memory, hash)
+                                              : 0;
+    bool gone;
 
     hash_hex(pen->before.hash, HASH_BYTES, found);
-    if (newest == 0 || pen->last.serial > newest ||
-        (pen->last.serial == newest && strcmp(found, hash) == 0))
-        return;
+    if (batch->logs.newest > 0 || (pen->last.serial == newest && strcmp(found, hash) == 0))
+        return 0;
+    TRY(find_newest(batch, &newest, hash, &gone, err));
+    if (!gone)
+        return 0;
     pen->foreign = true;
     log_tell_foreign(batch->engine, pen->last.serial);
+    if (pen->last.serial > newest)
+        return 0;
     pen->last.serial = newest;
     memcpy(pen->last.hash, hash, sizeof pen->last.hash);
+    return 0;
 }
 
 int pen_take(struct batch *batch, struct pen *pen, struct err *err)
@@ -151,7 +184,7 @@ int pen_take(struct batch *batch, struct pen *pen, struct err *err)
         pen->before = (struct anchor){.lines = 0}; /* verify tells of it */
     TRY(log_key_take(batch, pen, err));
     if (pen->key && !pen->foreign)
-        pen_compare(batch, pen);
+        TRY(pen_compare(batch, pen, err));
     return pen_prove(batch, pen, err);
 }
 
@@ -299,26 +332,6 @@ static int look_back(struct batch *batch, const struct taken *taken, struct err 
     return 0;
 }
 
-/* Has an intruder removed the newest record that this process made? The anchor file may not have it
- * yet. The next record tells of that. */
-static int look_for_newest(struct batch *batch, bool *gone, struct err *err)
-{
-    struct log_memory *memory = batch->store->log_memory;
-    char hash[HASH_HEX_BYTES + 1];
-    int64_t newest = memory ? log_memory_newest(memory, hash) : 0;
-    struct anchor_row *rows;
-    struct anchor anchor;
-    uint32_t count;
-
-    *gone = false;
-    if (newest == 0)
-        return 0;
-    TRY(batch->store->verbs->logs->anchors_read(batch->store, newest - 1, 1, &batch->arena, &rows,
-                                                &count, err));
-    *gone = count == 0 || !log_record_trusted(&batch->engine->heads, &rows[0], &anchor);
-    return 0; /* a later one of another node names the hash of ours, which may be trimmed by now */
-}
-
 int log_heads_write(struct batch *batch, bool timers, struct err *err)
 {
     struct engine *engine = batch->engine;
@@ -329,6 +342,8 @@ int log_heads_write(struct batch *batch, bool timers, struct err *err)
     bool seam = due && heads->regressed;
     struct taken taken = {.rounds_count = 0};
     bool cut = batch->logs.blanks.count > 0 || batch->logs.refused.count > 0, gone = false;
+    char newest_hash[HASH_HEX_BYTES + 1];
+    int64_t newest;
 
     for (int i = 0; i < CUT_REASON_COUNT; i++)
         cut |= batch->logs.cuts[i].count > 0;
@@ -344,7 +359,7 @@ int log_heads_write(struct batch *batch, bool timers, struct err *err)
         if (taken.more)
             heads->next_us = batch->now_us + AGAIN_US;
         TRY(look_back(batch, &taken, err));
-        TRY(look_for_newest(batch, &gone, err));
+        TRY(find_newest(batch, &newest, newest_hash, &gone, err)); /* the file may lack it yet */
     }
     FAULT_POINT("log.anchor");
     log_tell_doubt(batch);

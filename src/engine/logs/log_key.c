@@ -107,6 +107,12 @@ static int correct_name(struct batch *batch, const char *hex, bool *waits, struc
     return batch->store->verbs->info_put(batch->store, "log_public_key", str_of(hex), err);
 }
 
+/* With our key, and not as one that waits for the right one. */
+static bool has_signed(const struct log_heads *heads)
+{
+    return heads->ready && heads->mac;
+}
+
 /* Has our key signed this store? The anchor file may say so, or any record: one that was damaged,
  * and another name of the key, do not make the store one from before. */
 static int was_ours(struct batch *batch, bool *ours, struct err *err)
@@ -118,7 +124,7 @@ static int was_ours(struct batch *batch, bool *ours, struct err *err)
     uint32_t count;
 
     sign_key_public(heads->key, key);
-    *ours = heads->ready || memcmp(heads->file_key, key, sizeof key) == 0;
+    *ours = has_signed(heads) || memcmp(heads->file_key, key, sizeof key) == 0;
     do {
         struct arena page = ARENA_INIT(0);
         struct anchor_row *rows;
@@ -145,7 +151,7 @@ static int judge_other(struct batch *batch, const uint8_t public_key[SIGN_PUBLIC
     const struct log_heads *heads = &batch->engine->heads;
     bool ours;
 
-    if (heads->ready || memcmp(heads->file_key, public_key, SIGN_PUBLIC_BYTES) == 0) {
+    if (has_signed(heads) || memcmp(heads->file_key, public_key, SIGN_PUBLIC_BYTES) == 0) {
         *waits = false;
         return 0;
     }

@@ -71,6 +71,11 @@ static int intake_count(struct store *store, int64_t *rows, struct err *err)
     return rows_numbers(rows_of(store), ROWS_PLAIN(ROWS_intake_count), rows, 1, err);
 }
 
+static int intake_hold(struct store *store, struct err *err)
+{
+    return rows_run(rows_of(store), ROWS_PLAIN(ROWS_intake_hold), NULL, err);
+}
+
 static int intake_grant(struct store *store, struct str role, struct err *err)
 {
     int64_t rows_count;
@@ -88,5 +93,6 @@ const struct intake_verbs rows_intake_verbs = {
     .reports_of = intake_reports_of,
     .reports_done = intake_reports_done,
     .count = intake_count,
+    .hold = intake_hold,
     .grant = intake_grant,
 };

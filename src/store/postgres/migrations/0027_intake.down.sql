@@ -44,7 +44,7 @@ DROP FUNCTION intake_by_hand(), enqueue(text, text, jsonb), enqueue(text, jsonb,
     intake_check_payload(text), intake_namespace(text, jsonb), intake_id(bigint, bigint),
     asked_number(jsonb, text, bigint);
 DROP TABLE intake_rows;
-DROP FUNCTION intake_tell();
+DROP FUNCTION intake_tell(), intake_closed();
 CREATE OR REPLACE FUNCTION perdura_shared() RETURNS TABLE (part text, whole boolean, condition text)
 LANGUAGE sql IMMUTABLE AS $$
     SELECT v.part, v.whole, replace(replace(replace(v.condition,

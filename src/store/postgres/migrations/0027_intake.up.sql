@@ -29,6 +29,16 @@ LANGUAGE sql VOLATILE AS $$
         || to_hex((-9223372036854775807 - 1) | (key << 22) | (random() * 4194303)::bigint))::uuid
 $$;
 
+-- Why nothing of this store is taken in. Asked again when a program commits: `perdura copy` may have moved
+-- the store meanwhile.
+CREATE FUNCTION intake_closed() RETURNS text
+LANGUAGE sql STABLE AS $$
+    SELECT CASE name WHEN 'moved' THEN 'the store was moved elsewhere'
+        ELSE 'a copy into this store has not ended' END
+    FROM store_info WHERE (name = 'moved' AND value <> '') OR (name = 'copy' AND value NOT LIKE 'done %')
+    LIMIT 1
+$$;
+
 -- The namespace of the role that asks. Checks all that must be known before anything is stored.
 CREATE FUNCTION intake_namespace(type text, options jsonb) RETURNS text
 LANGUAGE plpgsql STABLE AS $$
@@ -55,7 +65,7 @@ BEGIN
         WHEN jsonb_typeof(options -> 'idempotency_key') NOT IN ('string', 'null')
             OR jsonb_typeof(options -> 'external_id') NOT IN ('string', 'null')
             THEN 'idempotency_key and external_id are texts'
-        WHEN EXISTS (SELECT FROM store_info i WHERE i.name = 'moved') THEN 'the store was moved elsewhere'
+        WHEN intake_closed() IS NOT NULL THEN intake_closed()
         WHEN found.name IS NULL THEN format('there is no namespace %L, which access.sql_roles gives the role %s',
             space, asks)
         WHEN found.deleting_at IS NOT NULL THEN format('the namespace %L is being deleted', space)
@@ -73,7 +83,12 @@ END $$;
 -- transaction waits: a node is on its way to that, and looks again until it finds nothing more.
 CREATE FUNCTION intake_tell() RETURNS trigger
 LANGUAGE plpgsql VOLATILE SECURITY DEFINER AS $$
+DECLARE
+    reason text := intake_closed();
 BEGIN
+    IF reason IS NOT NULL THEN
+        RAISE EXCEPTION 'this task cannot be enqueued with SQL: %', reason USING ERRCODE = '22023';
+    END IF;
     IF NOT EXISTS (SELECT FROM intake_rows r WHERE r.due_at <= now() AND r.xact <> pg_current_xact_id()) THEN
         PERFORM pg_notify(value, chr(31) || chr(14)) FROM store_info WHERE name = 'hints';
     END IF;

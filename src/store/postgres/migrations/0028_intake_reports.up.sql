@@ -25,7 +25,12 @@ CREATE POLICY perdura_others ON intake_reports USING (NOT (SELECT perdura_outsid
 
 CREATE FUNCTION intake_reports_tell() RETURNS trigger
 LANGUAGE plpgsql VOLATILE SECURITY DEFINER AS $$
+DECLARE
+    reason text := intake_closed();
 BEGIN
+    IF reason IS NOT NULL THEN
+        RAISE EXCEPTION 'task % cannot be reported like this with SQL: %', new.id, reason USING ERRCODE = '22023';
+    END IF;
     IF NOT EXISTS (SELECT FROM intake_reports r WHERE r.xact <> pg_current_xact_id()) THEN
         PERFORM pg_notify(value, chr(31) || chr(14)) FROM store_info WHERE name = 'hints';
     END IF;
@@ -58,6 +63,7 @@ BEGIN
             USING ERRCODE = '55000';
     END IF;
     reason := CASE
+        WHEN intake_closed() IS NOT NULL THEN intake_closed()
         WHEN (spec.encrypt OR spec.encrypt_fields IS NOT NULL)
             AND coalesce(report.data, report.result, report.error, report.details) IS NOT NULL
             THEN 'its content is stored encrypted, and SQL has no key; report it over HTTP'

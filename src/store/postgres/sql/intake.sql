@@ -31,6 +31,10 @@ SELECT intake_grant($1);
 -- name: intake_count
 SELECT (SELECT count(*) FROM intake_rows) + (SELECT count(*) FROM intake_reports);
 
+-- Waits for programs that have not committed; those that come later learn at their commit what was changed.
+-- name: intake_hold
+LOCK TABLE intake_rows, intake_reports IN SHARE MODE;
+
 -- All reports of a task, or none: it must not be free before the last is applied. Who locks the first one
 -- has them all. Not more than $2 bytes at once.
 -- name: intake_reports
