@@ -49,6 +49,7 @@
 #define BOUND_QUEUES 10000               /* queues come into being on first use */
 #define BOUND_NAMESPACES 1000            /* made by hand; all of them are kept in memory */
 #define BOUND_TYPE_LIMITS 256            /* per queue */
+#define BOUND_TOKEN_TASKS 1000000000     /* what max_tasks of one may be */
 #define BOUND_TOKENS 100000              /* API tokens of a store, revoked ones too */
 #define BOUND_WORKERS 32000              /* more than there are connections, also with restarts */
 #define BOUND_WORKERS_BYTES (64 * 1024 * 1024) /* of memory for all of them */

@@ -271,7 +271,11 @@ static int tell_end(struct batch *batch, struct task *task, struct err *err)
 int batch_move(struct batch *batch, struct task *task, enum status to, enum move move,
                const char *state, enum actor actor, struct str detail, struct err *err)
 {
+    bool was_open = task->status != STATUS_NONE && !status_ended(task->status);
+
     ASSERT(status_allows(task->status, to, move));
+    if (was_open == status_ended(to))
+        TRY(token_tasks_note(batch, task->spec.origin.principal, was_open ? -1 : 1, err));
     task->previous_status = task->status;
     task->status = to;
     task->state = str_of(state);

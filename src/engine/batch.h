@@ -12,6 +12,7 @@
 #include "engine/engine.h"
 #include "engine/figures/measured.h"
 #include "engine/leases/lost_tell.h"
+#include "engine/limits/token_tasks.h"
 #include "engine/logs/log_heads.h"
 #include "store/log_store.h"
 #include "store/store.h"
@@ -56,6 +57,7 @@ struct batch_limits {
     BATCH_LIST(struct freed_key) freed;
     struct limit *buckets; /* buckets to be written */
     struct namespace_state *namespaces; /* the same */
+    BATCH_LIST(struct token_open) tokens; /* those whose tasks count */
     bool held;             /* the rows of the limited queues it needs are locked */
 };
 

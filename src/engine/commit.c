@@ -134,6 +134,7 @@ static int decide(struct batch *batch, struct request *list, bool timers, struct
 {
     limits_bury(batch->engine);
     TRY(nodes_follow(batch, err));
+    TRY(token_tasks_hold(batch, list, err));
     timers |= is_main(batch->engine) && chores_hurry(batch->engine, batch->now_us);
     TRY(apply_all(batch, list, false, err));
     if (timers && (renew_claimers(batch, list, err) < 0 || chores_run(batch, err) < 0 ||
@@ -204,6 +205,7 @@ static int transact(struct engine *engine, struct request *list, bool timers, st
     TRY(limits_save(batch, err));
     TRY(namespaces_save(batch, err));
     TRY(user_limits_save(batch, err));
+    TRY(token_tasks_save(batch, err));
     TRY(trail_write(batch, err));
     TRY(log_heads_write(batch, timers, err));
     pass_points("before", list);

@@ -75,11 +75,13 @@ static int parse_end(const struct body_field *field, struct arena *arena, int64_
 int parse_token(struct str object, struct arena *arena, struct access_request *request,
                 struct err *err)
 {
-    enum { NAME, ROLE, SCOPES, NAMESPACE, USER, QUEUES, TYPES, CATEGORIES, RATE, END, COUNT };
+    enum { NAME, ROLE, SCOPES, NAMESPACE, USER, QUEUES, TYPES, CATEGORIES, RATE, TASKS, END,
+           COUNT };
     struct body_field fields[COUNT] = {
         {.name = "name"},    {.name = "role"},   {.name = "scopes"}, {.name = "namespace"},
         {.name = "user_id"}, {.name = "queues"}, {.name = "types"},  {.name = "categories"},
-        {.name = "rate"},    {.name = "expires_at"}};
+        {.name = "rate"},    {.name = "max_tasks"},
+        {.name = "expires_at"}};
     struct principal *made = &request->made;
 
     TRY(body_parse(object, fields, COUNT, err));
@@ -99,6 +101,7 @@ int parse_token(struct str object, struct arena *arena, struct access_request *r
     TRY(parse_names(&fields[TYPES], BOUND_CLAIM_TYPES, arena, &made->types, err));
     TRY(parse_names(&fields[CATEGORIES], BOUND_CLAIM_TYPES, arena, &made->categories, err));
     TRY(parse_rate(&fields[RATE], &made->rate, err));
+    TRY(body_int(&fields[TASKS], 1, BOUND_TOKEN_TASKS, &made->max_tasks, err));
     return parse_end(&fields[END], arena, &made->expires_at_us, err);
 }
 

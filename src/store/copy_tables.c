@@ -1,7 +1,7 @@
 /* The tables of a store and their columns, listed once for reading, writing and comparing. Both
  * stores have them unless a row says otherwise. Not listed: leadership and writer_marks (they
- * belong to the nodes that ran), lane_counts, key_counts and the rows of waiting tasks (rebuilt at
- * the end of a copy), schema_migrations (the target has its own). */
+ * belong to the nodes that ran), lane_counts, key_counts, token_counts and the rows of waiting
+ * tasks (rebuilt at the end of a copy), schema_migrations (the target has its own). */
 #include "store/store_copy.h"
 
 #include "core/access/token.h"

@@ -27,6 +27,15 @@ struct token_verbs {
      * order of their generations. */
     int (*generation_next)(struct store *store, int64_t *generation, struct err *err);
 
+    /* No other transaction that holds the token so is under way until this one ends. */
+    int (*hold)(struct store *store, struct str id, struct err *err);
+    /* Of a token with a limit: its tasks that have not ended, as the store had them before this
+     * transaction; and what the transaction changes of that. */
+    int (*open_tasks)(struct store *store, struct str id, int64_t *tasks, struct err *err);
+    int (*count_tasks)(struct store *store, const struct token_count *changes, uint32_t count,
+                       struct err *err);
+
+    /* With open_tasks. */
     int (*read_all)(struct store_reader *reader, struct arena *arena, struct token_row **tokens,
                     uint32_t *count, struct err *err);
 };

@@ -42,6 +42,7 @@ function tokenFields() {
         names('categories', t('token.categories')),
         { name: 'count', label: t('token.rate'), kind: 'number', hint: t('token.rateHint') },
         { name: 'burst', label: t('token.burst'), kind: 'number', show: (values) => values.count !== '' },
+        { name: 'max_tasks', label: t('token.tasks'), kind: 'number', hint: t('token.tasksHint') },
     ];
 }
 
@@ -92,7 +93,8 @@ function Limits({ token }) {
     const lines = [...(token.namespace === 'default' ? [] : [[t('namespace.one'), token.namespace === '*'
         ? t('namespace.all') : token.namespace]]), ...(token.user_id === null ? [] : [[t('token.user'), token.user_id]]),
     ...limitsOf(token), ...(token.rate ? [[t('token.rate'), t('queue.rateText', { count: number(token.rate.count),
-        per: duration(token.rate.per_ms) })]] : [])];
+        per: duration(token.rate.per_ms) })]] : []), ...(token.max_tasks ? [[t('token.tasks'), t('token.tasksOf', {
+        open: number(token.open_tasks), max: number(token.max_tasks) })]] : [])];
     return lines.length ? lines.map(([label, value]) => html`<div key=${label}><small class="inline">${label}:</small> ${value}</div>`)
         : '–';
 }

@@ -5,7 +5,7 @@ import { askWho, getAll, hasToken, isKeptHere, keepNamespace, namespace, signIn,
 import { firstPage, mayOpen, roleOf } from '../rights.js';
 import { go, link } from '../route.js';
 import { namespaceChanges, session, useStore } from '../store.js';
-import { t } from '../text.js';
+import { number, t } from '../text.js';
 import { Ago, Button, Command, Empty, Facts, Page } from './controls.js';
 import { Dialog } from './dialog.js';
 
@@ -78,6 +78,7 @@ function About({ who }) {
     return html`<div class="about"><${Facts} rows=${[[t('who.name'), labelOf(who)], [t('who.kind'), t(`who.kind.${who.kind}`)],
         [t('namespace.one'), who.namespace === '*' ? t('namespace.all') : who.namespace],
         [t('token.user'), who.user_id], ...limitsOf(who),
+        [t('token.tasks'), who.max_tasks && number(who.max_tasks)],
         [t('token.expires'), who.expires_at && html`<${Ago} time=${who.expires_at}/>`]]}/>
         <p><strong>${t('who.may')}</strong></p>
         ${who.scopes.includes('admin') ? html`<p>${t('scope.admin')}</p>` : html`<ul class="scopes">${who.scopes

@@ -8,6 +8,7 @@ static const struct view_column columns[] = {
     {"scopes", "/scopes", VIEW_LIST},         {"only user", "/user_id", VIEW_ID},
     {"only queues", "/queues", VIEW_LIST},    {"only types", "/types", VIEW_LIST},
     {"only categories", "/categories", VIEW_LIST}, {"token", "/token_id", VIEW_ID},
+    {"most open tasks", "/max_tasks", VIEW_NUMBER},
     {"expires at", "/expires_at", VIEW_TIME},
 };
 

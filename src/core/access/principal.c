@@ -192,6 +192,7 @@ const struct caller *caller_keep(const struct caller *caller, struct arena *aren
                                     .name = arena_str(arena, caller->principal->name),
                                     .id = arena_str(arena, caller->principal->id),
                                     .scopes = caller->principal->scopes,
+                                    .max_tasks = caller->principal->max_tasks,
                                     .user_id = arena_str(arena, caller->principal->user_id),
                                     .key = arena_str(arena, caller->principal->key)};
     *copy = (struct caller){.principal = principal,
@@ -272,6 +273,16 @@ static int check_rate(const struct principal *maker, const struct principal *mad
                          (long long)maker->rate.per_ms);
 }
 
+static int check_tasks(const struct principal *maker, const struct principal *made,
+                       struct err *err)
+{
+    if (!maker->max_tasks || (made->max_tasks && made->max_tasks <= maker->max_tasks))
+        return 0;
+    return err_set_field(err, ERR_FORBIDDEN, "max_tasks",
+                         "your own credential may have %lld tasks that have not ended; give a "
+                         "max_tasks that is no higher", (long long)maker->max_tasks);
+}
+
 int principal_check_grant(const struct principal *maker, const struct principal *made,
                           struct err *err)
 {
@@ -288,6 +299,7 @@ int principal_check_grant(const struct principal *maker, const struct principal 
     TRY(check_list(&maker->types, &made->types, "types", err));
     TRY(check_list(&maker->categories, &made->categories, "categories", err));
     TRY(check_rate(maker, made, err));
+    TRY(check_tasks(maker, made, err));
     if (maker->expires_at_us &&
         (!made->expires_at_us || made->expires_at_us > maker->expires_at_us))
         return err_set_field(err, ERR_FORBIDDEN, "expires_at",

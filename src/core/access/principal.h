@@ -37,6 +37,7 @@ struct principal {
     struct str user_id;        /* sees and changes rows of this user only; absent = of all */
     struct name_list queues, types, categories; /* narrow enqueueing and work */
     struct rate_rule rate;     /* of requests; count 0 = no limit */
+    int64_t max_tasks;         /* of a token: its tasks that have not ended; 0 = no limit */
     int64_t expires_at_us;     /* 0 = never */
 };
 

@@ -15,6 +15,11 @@ static const struct field use_fields[] = {FIELD_ROW(token_use, id, id, TEXT, 0),
                                           FIELD_ROW(token_use, at, at_us, TIME, FIELD_ALWAYS)};
 const struct field_table token_use_table = FIELD_TABLE(token_use, "token_use", "u", use_fields);
 
+static const struct field count_fields[] = {FIELD_ROW(token_count, id, id, TEXT, 0),
+                                            FIELD_ROW(token_count, tasks, tasks, INT, 0)};
+const struct field_table token_count_table = FIELD_TABLE(token_count, "token_count", "c",
+                                                         count_fields);
+
 static int damaged(const struct token_row *row, const char *what, struct err *err)
 {
     return err_set(err, ERR_INTERNAL, "the %s of token " STR_FMT " cannot be read; revoke it and "
@@ -70,6 +75,7 @@ int token_principal(const struct token_row *row, struct arena *arena, struct pri
                                     .id = row->id,
                                     .namespace_name = row->namespace_name,
                                     .user_id = row->user_id,
+                                    .max_tasks = row->max_tasks,
                                     .expires_at_us = row->expires_at_us};
     principal->key = arena_format(arena, "token:" STR_FMT, STR_ARG(row->id));
     TRY_MEMORY(principal->key.data);
@@ -113,6 +119,7 @@ int token_keep_rights(struct token_row *row, const struct principal *principal,
     row->queues = names_json(&principal->queues, arena);
     row->types = names_json(&principal->types, arena);
     row->categories = names_json(&principal->categories, arena);
+    row->max_tasks = principal->max_tasks;
     row->rate = principal->rate.count ? rate_json(&principal->rate, arena) : STR_NONE;
     TRY_MEMORY(row->scopes.data && row->queues.data && row->types.data && row->categories.data &&
                (!principal->rate.count || row->rate.data));
@@ -146,6 +153,15 @@ const char *token_status_word(enum token_status status)
     return words[status];
 }
 
+/* null where there is no limit */
+static void render_limit(struct buf *out, const char *key, int64_t value, int64_t limit)
+{
+    if (limit)
+        render_int(out, key, value);
+    else
+        render_json(out, key, STR_NONE);
+}
+
 void token_write_members(struct buf *out, const struct token_row *row, int64_t now_us)
 {
     scope_set scopes = 0;
@@ -162,6 +178,8 @@ void token_write_members(struct buf *out, const struct token_row *row, int64_t n
     render_json(out, "types", row->types);
     render_json(out, "categories", row->categories);
     render_json(out, "rate", row->rate);
+    render_limit(out, "max_tasks", row->max_tasks, row->max_tasks);
+    render_limit(out, "open_tasks", row->open_tasks, row->max_tasks);
     render_time(out, "created_at", row->created_at_us);
     render_text(out, "created_by", row->created_by);
     render_text(out, "created_by_id", row->created_by_id);

@@ -15,6 +15,7 @@ struct token_row {
     struct str user_id;
     struct str queues, types, categories; /* JSON arrays of names; [] = not narrowed */
     struct str rate;        /* {"count","per_ms","burst"?}; absent = no limit */
+    int64_t max_tasks;      /* of its tasks that have not ended; 0 = no limit */
     struct str hash;        /* of the text, in hex */
     struct str former_hash; /* of the text before the last rotation, while that is still valid */
     int64_t former_until_us;
@@ -25,6 +26,7 @@ struct token_row {
     int64_t revoked_at_us;    /* 0 = not revoked */
     int64_t last_used_at_us;  /* to the minute, and a minute late */
     int64_t generation;       /* grows with every change of any token, but for last_used_at */
+    int64_t open_tasks;       /* with max_tasks: how many have not ended; not stored in the row */
 };
 
 /* When a token was used last: what is written in batches. */
@@ -42,6 +44,12 @@ struct token_taken {
     int64_t wait_us; /* out: until there is something left of it */
 };
 
+/* Tasks of a token that became open, less those that ended. */
+struct token_count {
+    struct str id;
+    int64_t tasks;
+};
+
 #define TOKEN_FIELDS(FIELD)                                                                       \
     FIELD(id, id, TEXT, 0)                                                                        \
     FIELD(namespace, namespace_name, TEXT, FIELD_ALWAYS, .otherwise = TASK_DEFAULT_NAMESPACE)     \
@@ -52,6 +60,7 @@ struct token_taken {
     FIELD(types, types, TEXT, FIELD_ALWAYS, .otherwise = "[]")                                    \
     FIELD(categories, categories, TEXT, FIELD_ALWAYS, .otherwise = "[]")                          \
     FIELD(rate, rate, TEXT, 0)                                                                    \
+    FIELD(max_tasks, max_tasks, INT, FIELD_EMPTY)                                                 \
     FIELD(hash, hash, TEXT, FIELD_ALWAYS)                                                         \
     FIELD(former_hash, former_hash, TEXT, 0)                                                      \
     FIELD(former_until, former_until_us, TIME, 0)                                                 \
@@ -65,6 +74,7 @@ struct token_taken {
 
 extern const struct field_table token_table;     /* struct token_row, alias k */
 extern const struct field_table token_use_table; /* struct token_use */
+extern const struct field_table token_count_table; /* struct token_count */
 
 /* Who asks with it. Texts point into the row, lists are in the arena. ERR_INTERNAL for a row that
  * this program did not write. */

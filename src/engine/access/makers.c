@@ -11,6 +11,7 @@
 #include "engine/batch.h"
 #include "engine/engine_state.h"
 #include "engine/limits/limits.h"
+#include "engine/limits/token_tasks.h"
 #include "engine/tasks/control.h"
 #include "store/token_store.h"
 
@@ -140,6 +141,41 @@ static bool is_of_token(struct str key, struct str *id)
     return true;
 }
 
+/* Another node may have made the token just now. A token that is nowhere stays unknown. */
+static int look_up(struct batch *batch, struct str key, struct err *err)
+{
+    struct makers *makers = batch->engine->main->access.makers;
+    struct token_row *token;
+    struct str id;
+    bool known;
+
+    if (!batch->store->shared || !is_of_token(key, &id))
+        return 0;
+    pthread_mutex_lock(&makers->mutex);
+    known = map_get(&makers->by_id, id) != NULL;
+    pthread_mutex_unlock(&makers->mutex);
+    if (known)
+        return 0;
+    TRY(batch->store->verbs->tokens->load(batch->store, id, &batch->arena, &token, err));
+    return token ? makers_put(batch->engine, token, 1, err) : 0;
+}
+
+int makers_count_tasks(struct batch *batch, struct str key, struct str *id, bool *counts,
+                       struct err *err)
+{
+    struct makers *makers = batch->engine->main->access.makers;
+    const struct maker *maker;
+
+    *counts = false;
+    if (!is_of_token(key, id))
+        return 0;
+    TRY(look_up(batch, key, err));
+    LOCKED(&makers->mutex);
+    maker = map_get(&makers->by_id, *id);
+    *counts = maker && maker->row.max_tasks;
+    return 0;
+}
+
 bool makers_lost(struct engine *engine, struct str key, struct arena *arena, struct str *why)
 {
     struct makers *makers = engine->main->access.makers;
@@ -173,9 +209,10 @@ static int check_reach(const struct engine *engine, const struct maker *maker,
     return principal_check_work(principal, input->spec.queue, input->spec.type, category, err);
 }
 
-int makers_check(struct engine *engine, struct str key, const struct task_input *input,
+int makers_check(struct batch *batch, struct str key, const struct task_input *input,
                  struct str category, struct err *err)
 {
+    const struct engine *engine = batch->engine;
     struct makers *makers = engine->main->access.makers;
     const struct maker *maker;
     const char *words;
@@ -183,6 +220,7 @@ int makers_check(struct engine *engine, struct str key, const struct task_input 
 
     if (!is_of_token(key, &id))
         return 0;
+    TRY(look_up(batch, key, err));
     LOCKED(&makers->mutex);
     words = lost(makers, id, &maker);
     if (words && holds_or_cancels(engine))
@@ -196,15 +234,17 @@ int makers_check(struct engine *engine, struct str key, const struct task_input 
 
 /* ---- tasks ---- */
 
-int makers_check_child(struct engine *engine, const struct task *parent,
+int makers_check_child(struct batch *batch, const struct task *parent,
                        const struct task_input *input, struct err *err)
 {
+    const struct engine *engine = batch->engine;
     struct makers *makers = engine->main->access.makers;
     const struct maker *maker;
     struct str id;
 
     if (!is_of_token(parent->spec.origin.principal, &id))
         return 0;
+    TRY(look_up(batch, parent->spec.origin.principal, err));
     LOCKED(&makers->mutex);
     maker = map_get(&makers->by_id, id);
     if (!maker)
@@ -218,8 +258,10 @@ int makers_admit(struct batch *batch, struct task *task, enum claim_move *move, 
     BUF_AUTO struct buf text = BUF_INIT(1024);
 
     *move = CLAIM_TAKE;
-    if (!holds_or_cancels(batch->engine) ||
-        !makers_lost(batch->engine, task->spec.origin.principal, &batch->arena, &why))
+    if (!holds_or_cancels(batch->engine))
+        return 0;
+    TRY(look_up(batch, task->spec.origin.principal, err));
+    if (!makers_lost(batch->engine, task->spec.origin.principal, &batch->arena, &why))
         return 0;
     *move = CLAIM_PUT_OFF;
     limits_take_back(batch, task);
@@ -242,11 +284,16 @@ int makers_vouch(struct batch *batch, const struct request *request, struct task
     struct str key = request_maker(request);
     struct str why;
 
+    TRY(look_up(batch, task->spec.origin.principal, err));
     if (!makers_lost(batch->engine, task->spec.origin.principal, &batch->arena, &why))
         return 0;
     if (request->caller && request->caller->principal)
         TRY(principal_check_take(request->caller->principal, task->spec.origin.principal,
                                  "this task", err));
+    if (!status_ended(task->status)) {
+        TRY(token_tasks_note(batch, task->spec.origin.principal, -1, err));
+        TRY(token_tasks_note(batch, key, 1, err));
+    }
     task->spec.origin.principal = key;
     batch->wrote = true;
     return batch->store->verbs->tokens->adopt(batch->store, task->key, key, err);

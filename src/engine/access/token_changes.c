@@ -44,6 +44,14 @@ static int find(struct batch *batch, struct access_request *request, struct toke
                                        "shows those you may see");
 }
 
+/* Read with the token where a client sees it. */
+static int count_open(struct batch *batch, struct token_row *token, struct err *err)
+{
+    if (!token->max_tasks)
+        return 0;
+    return verbs_of(batch)->open_tasks(batch->store, token->id, &token->open_tasks, err);
+}
+
 /* Stores a change and owes it to those who follow. */
 static int change(struct batch *batch, struct token_row *token, struct err *err)
 {
@@ -219,6 +227,7 @@ static int rotate(struct batch *batch, struct access_request *request)
         request->overlap_ms > 0 ? batch->wall_us + request->overlap_ms * CLOCK_MS_US : 0;
     token->hash = hash;
     request->token = *token;
+    TRY(count_open(batch, &request->token, &request->base.err));
     return change(batch, &request->token, &request->base.err);
 }
 
@@ -234,6 +243,8 @@ static int list(struct batch *batch, struct access_request *request)
         if (sees(asker(request), &request->tokens[i]))
             request->tokens[kept++] = request->tokens[i];
     request->count = kept;
+    for (uint32_t i = 0; i < kept; i++)
+        TRY(count_open(batch, &request->tokens[i], &request->base.err));
     return 0;
 }
 
@@ -243,7 +254,7 @@ static int get(struct batch *batch, struct access_request *request)
 
     TRY(find(batch, request, &token));
     request->token = *token;
-    return 0;
+    return count_open(batch, &request->token, &request->base.err);
 }
 
 static int used(struct batch *batch, struct access_request *request)

@@ -81,7 +81,7 @@ static int take_tokens(struct batch *batch, struct namespace_state *state, uint3
                        "namespace '" STR_FMT "' ever allows (%lld)", count,
                        STR_ARG(state->row.name), (long long)most);
     TRY(hold_bucket(batch, state, err));
-    after = state->bucket;
+    after = state->before = state->bucket;
     for (uint32_t i = 0; i < count; i++)
         if (!bucket_take(&after, rate, batch->now_us)) {
             int64_t next_us = bucket_next_us(&after, rate, batch->now_us);
@@ -110,6 +110,17 @@ int namespace_admit(struct batch *batch, const struct task_input *inputs, uint32
     if (state->row.waiting_limit > 0)
         state->waiting -= count;
     return -(int)err->code;
+}
+
+void namespace_give_back(struct batch *batch, const struct task_input *inputs, uint32_t count)
+{
+    struct namespace_state *state =
+        map_get(&batch->engine->limits.namespaces.by_name, inputs[0].spec.namespace_name);
+
+    if (state && state->row.waiting_limit > 0)
+        state->waiting -= count;
+    if (state && state->row.enqueue_rate.count > 0)
+        state->bucket = state->before;
 }
 
 bool namespace_encrypts(const struct batch *batch, struct str name)

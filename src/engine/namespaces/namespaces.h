@@ -18,6 +18,7 @@ struct namespace_state {
     struct namespace_row row; /* texts in arena */
     struct arena arena;
     struct bucket bucket;     /* of enqueue_rate; on a shared store as of the batch `held_in` */
+    struct bucket before;     /* the last tasks were admitted */
     int64_t waiting;          /* tasks, as of the batch `counted_in` */
     uint64_t counted_in;
     uint64_t proven_in;       /* the batch in which it was looked whether */
@@ -63,6 +64,8 @@ static inline bool namespace_hides(const struct request *request, struct str nam
  * ERR_RATE or ERR_TOO_LARGE. */
 int namespace_admit(struct batch *batch, const struct task_input *inputs, uint32_t count,
                     struct err *err);
+/* They do not come into being after all, and no others were admitted in between. */
+void namespace_give_back(struct batch *batch, const struct task_input *inputs, uint32_t count);
 /* Are all tasks of it stored encrypted? */
 bool namespace_encrypts(const struct batch *batch, struct str name);
 int namespace_admit_plan(struct batch *batch, struct str name, struct err *err);

@@ -15,6 +15,7 @@
 #include "engine/audit/trail.h"
 #include "engine/batch.h"
 #include "engine/engine_state.h"
+#include "engine/limits/token_tasks.h"
 #include "engine/namespaces/namespaces.h"
 #include "engine/plans/catalog_change.h"
 #include "engine/plans/categories.h"
@@ -285,8 +286,8 @@ static int note_run(struct batch *batch, const struct run_wish *wish, bool waits
 static int check_makers(struct batch *batch, const struct run_wish *wish,
                         struct task_input *input, struct str category, struct err *err)
 {
-    TRY(makers_check(batch->engine, wish->job->principal, input, category, err));
-    TRY(makers_check(batch->engine, wish->planner, input, category, err));
+    TRY(makers_check(batch, wish->job->principal, input, category, err));
+    TRY(makers_check(batch, wish->planner, input, category, err));
     input->spec.origin.principal = arena_str(&batch->arena, wish->job->principal);
     return 0;
 }
@@ -405,8 +406,10 @@ int job_run_apply(struct batch *batch, struct request *base)
     wish.maker = base->caller ? base->caller->principal : NULL;
     probe.spec.user_id = known->job->created_by;
     TRY(user_limits_take(batch, base, &probe, 1, &taken, &taken_count));
-    if (run_make(batch, &wish, &batch->arena, &task, err) < 0) {
+    if (token_tasks_check(batch, wish.maker, 1, err) < 0 ||
+        run_make(batch, &wish, &batch->arena, &task, err) < 0) {
         user_limits_give_back(taken, taken_count);
+        namespace_give_back(batch, &probe, 1);
         return -(int)err->code;
     }
     TRY(trail_note_id(batch, base, "job.run", "job", &request->job_id, STR_NONE, err));

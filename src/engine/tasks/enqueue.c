@@ -511,6 +511,13 @@ int enqueue_run(struct batch *batch, struct task_input *input, const struct run_
     return 0;
 }
 
+static int refuse(struct plan *plan, uint32_t reserved)
+{
+    if (plan->actor != ACTOR_LEADER)
+        namespace_give_back(plan->batch, plan->inputs, plan->count);
+    return give_back(plan, reserved);
+}
+
 int enqueue_tasks(struct batch *batch, struct task_input *inputs, uint32_t count,
                   enum actor actor, struct task *parent, struct arena *arena, struct task **tasks,
                   bool *duplicate, bool *differs, struct err *err)
@@ -533,10 +540,10 @@ int enqueue_tasks(struct batch *batch, struct task_input *inputs, uint32_t count
     }
     for (uint32_t i = 0; i < count; i++) {
         if (reserve(&plan, i) < 0 || reserve_external(&plan, i) < 0)
-            return err->code == ERR_CONFLICT ? give_back(&plan, i + 1) : -(int)err->code;
+            return err->code == ERR_CONFLICT ? refuse(&plan, i + 1) : -(int)err->code;
     }
-    if (merge_all_parents(&plan) < 0)
-        return give_back(&plan, count);
+    if (merge_all_parents(&plan) < 0 || plan_check_token(&plan) < 0)
+        return refuse(&plan, count);
     TRY(plan_make_queues(&plan));
     for (uint32_t i = 0; i < count; i++) {
         if (duplicate[i]) {

@@ -10,6 +10,7 @@
 #include "engine/access/rights.h"
 #include "engine/batch.h"
 #include "engine/engine_state.h"
+#include "engine/limits/token_tasks.h"
 #include "engine/limits/limits.h"
 #include "engine/plans/categories.h"
 #include "engine/tasks/ended.h"
@@ -118,7 +119,7 @@ static int check_rights(struct plan *plan, struct task_input *input)
     if (input->spec.callback.url.data && asks)
         TRY(callback_check_right(plan->batch->engine->settings, asks, plan->err));
     if (plan->parent)
-        TRY(makers_check_child(plan->batch->engine, plan->parent, input, plan->err));
+        TRY(makers_check_child(plan->batch, plan->parent, input, plan->err));
     if (!input->maker || !uuid_is_nil(&input->spec.origin.job_id)) /* runs: make_input */
         return 0;
     return principal_check_work(input->maker, input->spec.queue, input->spec.type, input->category,
@@ -177,4 +178,17 @@ int plan_make_queues(struct plan *plan)
             TRY(limits_queue_make(plan->batch, plan->inputs[i].spec.queue, &state, plan->err));
     }
     return 0;
+}
+
+/* Of what the request makes for its own principal; what was there before costs nothing. */
+int plan_check_token(struct plan *plan)
+{
+    const struct principal *maker = plan->inputs[0].maker;
+    uint32_t more = 0;
+
+    if (!maker || !maker->max_tasks)
+        return 0;
+    for (uint32_t i = 0; i < plan->count; i++)
+        more += !plan->duplicate[i] && str_eq(plan->tasks[i]->spec.origin.principal, maker->key);
+    return token_tasks_check(plan->batch, maker, more, plan->err);
 }

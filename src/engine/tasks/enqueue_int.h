@@ -30,6 +30,8 @@ int plan_check_parents(struct plan *plan);
 /* Category, rights and queue of every task; fills in what the category and the user give. */
 int plan_check_places(struct plan *plan);
 int plan_name_workflow(struct plan *plan);
+/* Whether the token that asks may have so many more tasks. Duplicates are known by now. */
+int plan_check_token(struct plan *plan);
 /* Their queues come into being. */
 int plan_make_queues(struct plan *plan);
 

@@ -14,6 +14,12 @@ static bool ends_soon(const struct token_row *token, int64_t now_us)
     return token->expires_at_us && token->expires_at_us < now_us + SOON_US;
 }
 
+static bool is_full(const struct token_row *token, int64_t now_us)
+{
+    (void)now_us;
+    return token->max_tasks && token->open_tasks >= token->max_tasks;
+}
+
 static bool is_unused(const struct token_row *token, int64_t now_us)
 {
     int64_t last_us = token->last_used_at_us ? token->last_used_at_us : token->created_at_us;
@@ -63,6 +69,12 @@ uint32_t doctor_tokens(const struct token_row *tokens, uint32_t count, int64_t n
         checks[n++] = (struct doctor_check){
             .verdict = DOCTOR_WARNING, .name = STR("tokens"), .detail = found,
             .fix = STR("make new ones ('perdura token create') before clients are refused")};
+    found = list(tokens, count, now_us, is_full, "have as many tasks as they may", arena);
+    if (found.data)
+        checks[n++] = (struct doctor_check){
+            .verdict = DOCTOR_WARNING, .name = STR("tokens"), .detail = found,
+            .fix = STR("see why their tasks do not end ('perdura tasks'), or make tokens with a "
+                       "higher --max-tasks")};
     found = list(tokens, count, now_us, is_unused, "were not used for 90 days", arena);
     if (found.data)
         checks[n++] = (struct doctor_check){

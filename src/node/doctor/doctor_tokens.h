@@ -5,7 +5,7 @@
 #include "core/access/token.h"
 #include "node/node.h"
 
-#define DOCTOR_TOKENS_MAX 3
+#define DOCTOR_TOKENS_MAX 4
 
 /* How many checks there are. Texts live in the arena. */
 uint32_t doctor_tokens(const struct token_row *tokens, uint32_t count, int64_t now_us,

@@ -35,6 +35,10 @@ int api_whoami(struct api_call *call)
     write_names(out, "queues", &principal->queues);
     write_names(out, "types", &principal->types);
     write_names(out, "categories", &principal->categories);
+    if (principal->max_tasks)
+        render_int(out, "max_tasks", principal->max_tasks);
+    else
+        render_json(out, "max_tasks", STR_NONE);
     render_time(out, "expires_at", principal->expires_at_us);
     buf_byte(out, '}');
     return call_reply(call, 200);

@@ -383,7 +383,7 @@ static int pg_copy_write(struct store *base, const struct copy_table *table,
 static const enum pg_sql_name finish_steps[] = {
     PGSQL_copy_settings, PGSQL_copy_ready,       PGSQL_copy_parked,     PGSQL_copy_due,
     PGSQL_copy_held,     PGSQL_copy_settled,     PGSQL_copy_counts,     PGSQL_copy_key_counts,
-    PGSQL_copy_lanes,    PGSQL_copy_task_keys,   PGSQL_copy_execution_keys,
+    PGSQL_copy_token_counts, PGSQL_copy_lanes,   PGSQL_copy_task_keys,   PGSQL_copy_execution_keys,
     PGSQL_copy_outbox_keys};
 
 static int pg_copy_finish(struct store *base, struct err *err)

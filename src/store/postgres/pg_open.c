@@ -241,7 +241,8 @@ static void pg_idle(struct store *base)
         return;
     store->lanes.count_rows = 0;
     if (conn_begin(&store->conn, &err) < 0 || pg_send(store, PGSQL_counts_fold, &err) < 0 ||
-        pg_send(store, PGSQL_key_counts_fold, &err) < 0 || conn_commit(&store->conn, &err) < 0) {
+        pg_send(store, PGSQL_key_counts_fold, &err) < 0 ||
+        pg_send(store, PGSQL_token_counts_fold, &err) < 0 || conn_commit(&store->conn, &err) < 0) {
         LOG(store->log, LOG_WARN, "store.counts_not_folded", KC("reason", err.text));
         conn_rollback(&store->conn);
     }

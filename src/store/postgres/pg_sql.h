@@ -18,7 +18,7 @@
     X(doctor_connections) X(doctor_durability) X(doctor_months) X(doctor_checks)               \
     X(doctor_references) X(doctor_sql_role)                                                    \
     X(key_counts_add)                                                                          \
-    X(key_counts_fold)                                                                         \
+    X(key_counts_fold) X(token_counts_fold)                                                    \
     X(timeline) X(timeline_first) X(timeline_note)                                             \
     X(mark) X(mark_make) X(mark_settle) X(last_time) X(lead_guard)                             \
     X(task_keys) X(execution_keys) X(outbox_keys)                                              \

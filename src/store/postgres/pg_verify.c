@@ -28,7 +28,8 @@ struct verify {
 
 static const enum pg_sql_name checks[] = {
     PGSQL_verify_indexes,       PGSQL_verify_references,        PGSQL_verify_counts,
-    PGSQL_verify_key_counts,    PGSQL_verify_states,            PGSQL_verify_specs,
+    PGSQL_verify_key_counts,    PGSQL_verify_token_counts,
+    PGSQL_verify_states,        PGSQL_verify_specs,
     PGSQL_verify_data,          PGSQL_verify_held,              PGSQL_verify_ready_rows,
     PGSQL_verify_parked_rows,   PGSQL_verify_due_rows,          PGSQL_verify_held_rows,
     PGSQL_verify_settled_rows,  PGSQL_verify_executions,        PGSQL_verify_event_order,

@@ -36,7 +36,8 @@
 
 #define ROWS_TOKEN_STATEMENTS(X)                                                                   \
     X(token_put) X(token_by_id) X(tokens_changed) X(tokens_all) X(tokens_count)                    \
-    X(tokens_used) X(token_generation) X(token_generation_next) X(task_adopt)
+    X(tokens_used) X(token_generation) X(token_generation_next) X(task_adopt)  \
+    X(token_hold) X(token_open_tasks) X(token_counts_add)
 
 #define ROWS_WAITING_STATEMENTS(X) X(parked_first) X(parked_keys) X(due_first) X(due_next)        \
     X(unique_task) X(uniques_delete)

@@ -296,6 +296,13 @@ static int sqlite_copy_finish(struct store *base, struct err *err)
                     "SELECT lane, status, count(*) FROM task_states GROUP BY lane, status "
                     "UNION ALL SELECT lane, 'parked', count(*) FROM task_states "
                     "WHERE parked IS NOT NULL GROUP BY lane");
+    TRY(run_text(store, &text, err));
+    buf_text(&text, "INSERT INTO token_counts (token, tasks) "
+                    "SELECT k.id, count(s.task) FROM api_tokens k "
+                    "LEFT JOIN task_specs p ON p.created_by_principal = 'token:' || k.id "
+                    "LEFT JOIN task_states s ON s.task = p.task AND s.status NOT IN ('partial', "
+                    "'completed', 'failed', 'dead_letter', 'cancelled') "
+                    "WHERE k.max_tasks IS NOT NULL GROUP BY k.id");
     return run_text(store, &text, err);
 }
 

@@ -40,7 +40,8 @@
     X(last_time) X(last_keys)                                                                  \
     X(read_task) X(read_task_id)                                                               \
     X(read_logs) X(read_execution_logs) X(list_counts) X(list_probe)                           \
-    X(verify_counts) X(verify_states) X(verify_specs) X(verify_parts) X(verify_held)           \
+    X(verify_counts) X(verify_token_counts) X(verify_states) X(verify_specs) X(verify_parts)     \
+    X(verify_held)                                                                             \
     X(verify_executions)                                                                       \
     X(verify_event_order) X(verify_event_ends) X(verify_open_dependencies)                     \
     X(verify_open_children) X(verify_orphans) X(verify_uniques) X(verify_sums)                 \

@@ -23,7 +23,7 @@ struct verify {
 };
 
 static const enum sqlite_statement checks[] = {
-    SQL_verify_counts,      SQL_verify_states,     SQL_verify_specs,
+    SQL_verify_counts,      SQL_verify_token_counts, SQL_verify_states,     SQL_verify_specs,
     SQL_verify_parts,       SQL_verify_held,       SQL_verify_executions,
     SQL_verify_event_order, SQL_verify_event_ends, SQL_verify_open_dependencies,
     SQL_verify_open_children, SQL_verify_orphans, SQL_verify_runs,

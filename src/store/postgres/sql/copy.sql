@@ -54,6 +54,14 @@ SELECT perdura_queue_name(l.namespace, l.queue) || chr(31) || p.limit_key, count
 FROM task_states s JOIN task_specs p ON p.task = s.task JOIN lanes l ON l.lane = s.lane
 WHERE s.held AND p.limit_key IS NOT NULL GROUP BY 1;
 
+-- name: copy_token_counts
+INSERT INTO token_counts (token, tasks)
+SELECT k.id, count(s.task) FROM api_tokens k
+LEFT JOIN task_specs p ON p.created_by_principal = 'token:' || k.id
+LEFT JOIN task_states s ON s.task = p.task
+    AND s.status NOT IN ('partial', 'completed', 'failed', 'dead_letter', 'cancelled')
+WHERE k.max_tasks IS NOT NULL GROUP BY k.id;
+
 -- name: copy_lanes
 SELECT setval(pg_get_serial_sequence('lanes', 'lane'), max(lane)) FROM lanes HAVING count(*) > 0;
 

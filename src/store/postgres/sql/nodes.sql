@@ -47,6 +47,11 @@ WITH gone AS (DELETE FROM key_counts RETURNING name, held)
 INSERT INTO key_counts (name, held)
 SELECT name, sum(held) FROM gone GROUP BY name HAVING sum(held) <> 0;
 
+-- Every token keeps a row, by which hand-written SQL knows it.
+-- name: token_counts_fold
+WITH gone AS (DELETE FROM token_counts RETURNING token, tasks)
+INSERT INTO token_counts (token, tasks) SELECT token, sum(tasks) FROM gone GROUP BY token;
+
 -- name: key_held
 SELECT coalesce(sum(held), 0)::bigint FROM key_counts WHERE name = $1;
 

@@ -33,3 +33,12 @@ RETURNING value::bigint;
 
 -- name: task_adopt
 UPDATE task_specs SET created_by_principal = $2 WHERE task = $1;
+
+-- name: token_hold
+SELECT 1::bigint FROM api_tokens WHERE id = $1 FOR NO KEY UPDATE;
+
+-- name: token_open_tasks
+SELECT coalesce(sum(tasks), 0)::bigint FROM token_counts WHERE token = $1;
+
+-- name: token_counts_add
+INSERT INTO token_counts (token, tasks) SELECT * FROM unnest($1::text[], $2::bigint[]);

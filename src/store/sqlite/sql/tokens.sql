@@ -32,3 +32,13 @@ RETURNING CAST(value AS INTEGER);
 
 -- name: task_adopt
 UPDATE task_specs SET created_by_principal = ?2 WHERE task = ?1;
+
+-- name: token_hold
+SELECT 1 FROM api_tokens WHERE id = ?1;
+
+-- name: token_open_tasks
+SELECT coalesce(sum(tasks), 0) FROM token_counts WHERE token = ?1;
+
+-- name: token_counts_add
+INSERT INTO token_counts (token, tasks) VALUES (?1, ?2)
+ON CONFLICT (token) DO UPDATE SET tasks = tasks + excluded.tasks;

@@ -13,6 +13,21 @@ FROM (SELECT lane, status, sum(kept) AS kept, sum(counted) AS counted FROM (
     GROUP BY lane, status)
 WHERE kept <> counted;
 
+-- name: verify_token_counts
+SELECT 'token_counts: token ' || token || ' says ' || kept || ' tasks that have not ended, there are '
+    || counted
+FROM (SELECT token, sum(kept) AS kept, sum(counted) AS counted FROM (
+        SELECT token, tasks AS kept, 0 AS counted FROM token_counts
+        UNION ALL
+        SELECT k.token, 0, count(*) FROM (
+            SELECT token FROM token_counts UNION SELECT id FROM api_tokens WHERE max_tasks IS NOT NULL) k
+        JOIN task_specs p ON p.created_by_principal = 'token:' || k.token
+        JOIN task_states s ON s.task = p.task
+        WHERE s.status NOT IN ('partial', 'completed', 'failed', 'dead_letter', 'cancelled')
+        GROUP BY k.token)
+    GROUP BY token)
+WHERE kept <> counted;
+
 -- name: verify_states
 SELECT 'task_states: task ' || uuid_text(s.id) || CASE
     WHEN p.task IS NULL THEN ' has no row in task_specs'
