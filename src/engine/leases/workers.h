@@ -67,6 +67,7 @@ struct leases {
     struct missing_service missing[MISSING_SERVICES_MAX];
     struct service_holds holds;
     int64_t holds_read_us; /* from a shared store */
+    int64_t days_warned_us; /* that a namespace has too many agents */
 };
 
 int workers_load(struct engine *engine, struct err *err);

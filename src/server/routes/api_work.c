@@ -272,5 +272,7 @@ int api_worker_heartbeat(struct api_call *call)
         TRY(check_service(call, request->holds[i].service));
     for (uint32_t i = 0; i < beat->told.count; i++)
         TRY(check_service(call, beat->told.list[i].name));
+    for (uint32_t i = 0; i < request->days_count; i++) /* an agent serves the queue of its name */
+        TRY(call_check_names(call, &call->principal->queues, "queues", &request->days[i].agent, 1));
     return call_submit(call, &request->base, REQUEST_HEARTBEAT, beaten);
 }
