@@ -307,17 +307,19 @@ static int parse_days(const struct body_field *process, const struct body_field 
 }
 
 int parse_heartbeat(struct str body, struct arena *arena, struct heartbeat_request *request,
-                    struct err *err)
+                    struct services_told *told, struct err *err)
 {
     struct body_field fields[] = {{.name = "tasks"}, {.name = "holds"}, {.name = "process"},
-                                  {.name = "days"}};
+                                  {.name = "days"}, {.name = "services_serial"},
+                                  {.name = "services"}};
     struct body_field tasks;
     struct str object, element;
     struct json_iter iter;
     size_t count;
 
     TRY(check_object(body, &object, err));
-    TRY(body_parse(object, fields, 4, err));
+    TRY(body_parse(object, fields, sizeof fields / sizeof *fields, err));
+    TRY(parse_services(&fields[4], &fields[5], arena, told, err));
     TRY(parse_holds(&fields[1], arena, request, err));
     TRY(parse_days(&fields[2], &fields[3], arena, request, err));
     tasks = fields[0];

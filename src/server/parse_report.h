@@ -5,6 +5,7 @@
 #define SERVER_PARSE_REPORT_H
 
 #include "base/arena.h"
+#include "core/service/service_told.h"
 #include "core/task/report.h"
 #include "engine/engine.h"
 
@@ -27,7 +28,11 @@ int parse_reports(struct str body, struct arena *arena, struct report_batch *bat
 
 /* task_ids stays NULL without `tasks`: all it holds. */
 int parse_heartbeat(struct str body, struct arena *arena, struct heartbeat_request *request,
-                    struct err *err);
+                    struct services_told *told, struct err *err);
+/* parse_services.c: its members about services. */
+struct body_field;
+int parse_services(const struct body_field *serial, const struct body_field *field,
+                   struct arena *arena, struct services_told *told, struct err *err);
 
 /* Everything is copied into the arena: a claim may wait, and its body is given back meanwhile. */
 int parse_claim(struct str body, struct arena *arena, struct claim_request *request,

@@ -310,6 +310,7 @@ void server_free(struct server *server)
     stream_free(server->stream);
     sampler_free(server->sampler);
     consistency_free(server->shown.consistency);
+    services_heard_deinit(&server->shown.heard);
     http_server_free(server->http);
     tls_free(server->tls);
     free(server);

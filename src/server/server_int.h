@@ -6,6 +6,7 @@
 #include "core/service/service_view.h"
 #include "server/call.h"
 #include "server/door/auth.h"
+#include "server/figures/services_heard.h"
 #include "server/server.h"
 
 #define CALL_REPLY_BYTES_MAX ((size_t)256 * 1024 * 1024) /* twice the largest array of a reply */
@@ -21,6 +22,7 @@ struct consistency;
 struct server_shown {
     struct span_export *spans;
     const struct service_views *services; /* services that this node calls */
+    struct services_heard heard;          /* services that workers elsewhere call */
     struct consistency *consistency;
     const struct agent_views *agents;     /* what agents of this node did */
 };

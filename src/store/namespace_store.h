@@ -11,7 +11,7 @@ enum namespace_part {
     NAMESPACE_PLANS,  /* schedules, recurring patterns, what jobs depend on: nothing starts by
                        * itself any more */
     NAMESPACE_JOBS,   /* jobs and categories, once no task is left */
-    NAMESPACE_AROUND, /* rates, figures, callbacks that were not delivered */
+    NAMESPACE_AROUND, /* rates, figures, days of agents, callbacks that were not delivered */
     NAMESPACE_PARTS
 };
 
@@ -33,6 +33,10 @@ struct namespace_verbs {
     /* Removes a part, at most `limit` rows of each table; *more = there may be others. */
     int (*purge)(struct store *store, struct str name, enum namespace_part part, uint32_t limit,
                  bool *more, struct err *err);
+    /* Removes what was kept of the days of its agents before this one; *left = how many agents
+     * have a day still. */
+    int (*days)(struct store *store, struct str name, int64_t before, int64_t *left,
+                struct err *err);
 };
 
 extern const struct namespace_verbs rows_namespace_verbs; /* of every store (rows_namespaces.c) */

@@ -460,10 +460,9 @@ services:
                          ("down", "open", "service s answered with status 500"))
 
     def test_f_g9_no_argument_leads_out_of_the_address_or_into_the_headers(self):
-        out, deep, split = self.results("escape")
-        self.assertIn("would change the path", out)
-        self.assertIn("would change the path", deep)
-        self.assertEqual(split, "{}")
+        said = self.results("escape")  # in the order in which the calls ended
+        self.assertEqual(sum("would change the path" in text for text in said), 2, said)
+        self.assertEqual([text for text in said if "would change" not in text], ["{}"])
         (call,) = self.target.seen()
         self.assertEqual(call.path, "/things/x%0D%0AX-Evil%3A%201")
         self.assertNotIn("x-evil", call.headers)

@@ -4,6 +4,7 @@ import base64
 import http.client
 import re
 import subprocess
+import time
 import unittest
 
 from harness import wait_until
@@ -74,6 +75,43 @@ class Proofs(TokenTest):
             self.as_token(token, status, "POST", f"/v1/workers/{self.worker}:heartbeat", told)
             heard = self.as_token(token, 200, "POST", f"/v1/workers/{self.worker}:heartbeat", {"holds": []}).get("holds")
             self.assertEqual(bool(heard), status == 200, types)
+
+    def test_f_j1_a_worker_tells_no_figures_of_services_whose_tasks_it_may_not_take(self):
+        told = {"services_serial": 1, "services": [{"service": "payments", "methods": [{"method": "Charge", "done": 9}]}]}
+        for types, status in ((["order"], 403), (["order", "service:orders/*"], 403), (["service:payments/*"], 200)):
+            token = self.token("work", types=types)
+            self.registered(token)
+            self.as_token(token, status, "POST", f"/v1/workers/{self.worker}:heartbeat", told)
+            shown = [item["name"] for item in self.root(200, "GET", "/v1/services")["items"]]
+            self.assertEqual(shown, ["payments"] if status == 200 else [], types)
+
+    def test_f_j1_a_worker_reports_no_day_of_agents_whose_tasks_it_may_not_take(self):
+        def told(calls):
+            return {"process": f"{calls:016x}", "days": [{
+                "agent": "writer", "day": int(time.time() // 86400), "calls": calls, "input_tokens": 0, "output_tokens": 0,
+                "cost": 0, "time_ms": 0}]}
+        for queues, status in ((["q"], 403), (["q", "writer"], 200)):
+            token = self.token("work", queues=queues)
+            self.registered(token)
+            reply = self.as_token(token, status, "POST", f"/v1/workers/{self.worker}:heartbeat", told(1000))
+        self.assertEqual(reply["days"][0]["calls"], 0)
+        other = self.token("work")
+        self.registered(other)
+        reply = self.as_token(other, 200, "POST", f"/v1/workers/{self.worker}:heartbeat", told(1))
+        self.assertEqual(reply["days"][0]["calls"], 1000)
+
+    def test_f_j10_figures_of_workers_are_shown_in_their_namespace_alone(self):
+        self.root(201, "POST", "/v1/namespaces", {"name": "a"})
+        for name, done in (("a", 2), ("default", 3)):
+            token = self.token("work", namespace=name)
+            self.registered(token)
+            self.as_token(token, 200, "POST", f"/v1/workers/{self.worker}:heartbeat", {
+                "services_serial": 1, "services": [{"service": "s", "methods": [{"method": "Do", "done": done}]}]})
+            viewer = self.token("viewer", namespace=name)
+            self.assertEqual(self.as_token(viewer, 200, "GET", "/v1/services/s")["calls"]["done"], done)
+        text = self.request("GET", "/metrics", None, bearer(ROOT_TOKEN)).body.decode()
+        counted = {labels["service"]: value for name, labels, value in parse(text) if name == "perdura_service_calls_total"}
+        self.assertEqual(counted, {"a/s": 2, "s": 3})
 
 
 class Shown(ServiceTest):

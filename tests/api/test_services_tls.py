@@ -7,6 +7,7 @@ import shutil
 import signal
 import ssl
 import tempfile
+import time
 import unittest
 
 from certificates import Authority
@@ -110,6 +111,51 @@ class ExpiresTest(TlsTest):
                          ("dead_letter", "tls_failed"), task["error"])
         self.assertIn("expired", task["error"])
         self.assertEqual(len(self.target.seen()), seen, "nothing was sent")
+
+
+class RenewedTest(TlsTest):
+    """The service's certificate ends while calls go over a connection; then all move to another CA."""
+    since, until = -1, 20 / 86400
+    client = True
+    tls = "ca: {ca}, cert: {cert}, key: {key}"
+    closes = False
+
+    def answer(self, call):
+        return reply(200, {}, Connection="close" if self.closes else "keep-alive")
+
+    def new_target(self):
+        self.connections = set()
+        target = super().new_target()
+        serve = target.serve
+
+        async def noted(reader, writer):
+            self.connections.add(writer.get_extra_info("peername"))
+            await serve(reader, writer)
+        target.serve = noted
+        return target
+
+    def test_f_g7_new_certificates_of_both_sides_count_for_the_next_connection(self):
+        end = time.monotonic() + 21
+        self.assertEqual(self.outcome("Do")["status"], "completed")
+        before = set(self.connections)
+        wait_until(lambda: time.monotonic() > end, what="the end of the certificate")
+        self.closes = True
+        self.assertEqual(self.outcome("Do")["status"], "completed")
+        self.assertEqual(self.connections, before, "the connection lives")
+        wait_until(lambda: "expired" in (self.outcome("Do")["error"] or ""), what="the refusal")
+        for path, name in zip(self.mine, self.other.sign("renewed", "DNS:renewed")):
+            os.replace(name, path)
+        shutil.copy(self.other.pem, self.authority.pem + ".new")
+        os.replace(self.authority.pem + ".new", self.authority.pem)
+        self.context = ssl.SSLContext(ssl.PROTOCOL_TLS_SERVER)
+        self.context.load_cert_chain(*self.other.sign("target", self.sans))
+        self.context.load_verify_locations(self.other.pem)
+        self.context.verify_mode = ssl.CERT_REQUIRED
+        self.target.close()
+        self.target = Target(self.answer, tls=self.context, port=self.target.port)
+        self.addCleanup(self.target.close)
+        wait_until(lambda: self.outcome("Do")["status"] == "completed", what="a call with the new certificates")
+        self.assertNotIn("config.reloaded", self.server.log())
 
 
 class SpiffeTest(TlsTest):

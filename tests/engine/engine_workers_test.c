@@ -503,9 +503,82 @@ static void workers_with_many_names_are_refused_before_they_fill_the_memory(void
     assert_in_range(made, 300, 1300);
 }
 
+static struct heartbeat_request *tell_day(struct fixture *fx, const char *process, int64_t day,
+                                          const char *const *agents, uint32_t count)
+{
+    struct heartbeat_request *request = arena_alloc(&fx->arena, sizeof *request);
+    struct agent_day *days = arena_alloc_array(&fx->arena, count, sizeof *days);
+
+    *request = (struct heartbeat_request){.base = {.kind = REQUEST_HEARTBEAT, .arena = &fx->arena},
+                                          .worker_id = STR("w"), .process = str_of(process),
+                                          .days = days, .days_count = count};
+    for (uint32_t i = 0; i < count; i++)
+        days[i] = (struct agent_day){.agent = str_of(agents[i]), .day = day, .used.calls = 3};
+    engine_call(fx->engine, &request->base);
+    assert_int_equal(request->base.err.code, ERR_NONE);
+    return request;
+}
+
+static int64_t calls_of_others(struct fixture *fx, int64_t day, const char *agent)
+{
+    return tell_day(fx, "bbbbbbbbbbbbbbbb", day, &agent, 1)->others[0].used.calls;
+}
+
+static void names_of_agents_that_a_client_makes_up_are_bounded(void **state) /* C9, F-H4 */
+{
+    struct fixture *fx = *state;
+    int64_t today = clock_wall_us() / AGENT_DAY_US;
+    const char *names[AGENT_DAYS_MAX];
+
+    worker(fx, "w", "default");
+    for (int at = 0; at < 2 * AGENT_DAYS_NAMESPACE; at += AGENT_DAYS_MAX) {
+        for (int i = 0; i < AGENT_DAYS_MAX; i++)
+            names[i] = arena_cstr(&fx->arena, arena_format(&fx->arena, "agent%d", at + i));
+        tell_day(fx, "aaaaaaaaaaaaaaaa", today - 1, names, AGENT_DAYS_MAX);
+    }
+    assert_int_equal(calls_of_others(fx, today - 1, "agent0"), 3);
+    assert_int_equal(calls_of_others(fx, today - 1, "agent255"), 3);
+    assert_int_equal(calls_of_others(fx, today - 1, "agent256"), 0);
+    assert_int_equal(fx_ask(fx, "SELECT count(*) FROM store_info WHERE name LIKE 'agent_day:%'"),
+                     AGENT_DAYS_NAMESPACE);
+}
+
+static void days_that_are_over_make_room_for_agents_of_today(void **state) /* C9 */
+{
+    struct fixture *fx = *state;
+    int64_t today = clock_wall_us() / AGENT_DAY_US;
+    const char *name = "new";
+
+    worker(fx, "w", "default");
+    for (int i = 0; i < AGENT_DAYS_NAMESPACE; i++)
+        fx_sql(fx, arena_cstr(&fx->arena, arena_format(&fx->arena,
+            "INSERT INTO store_info (name, value) VALUES ('agent_day:default/old%d', '%lld')", i,
+            (long long)(today - 2 - i))));
+    tell_day(fx, "aaaaaaaaaaaaaaaa", today, &name, 1);
+    assert_int_equal(calls_of_others(fx, today, name), 3);
+    assert_int_equal(fx_ask(fx, "SELECT count(*) FROM store_info WHERE name LIKE 'agent_day:%'"),
+                     1);
+}
+
+static void no_process_ends_the_day_of_the_others(void **state) /* C9, F-H4 */
+{
+    struct fixture *fx = *state;
+    int64_t today = clock_wall_us() / AGENT_DAY_US;
+    const char *name = "writer";
+
+    worker(fx, "w", "default");
+    tell_day(fx, "cccccccccccccccc", today + 30000, &name, 1);
+    tell_day(fx, "aaaaaaaaaaaaaaaa", today, &name, 1);
+    tell_day(fx, "dddddddddddddddd", INT64_MAX, &name, 1);
+    assert_int_equal(calls_of_others(fx, today, name), 3);
+}
+
 int main(void)
 {
     const struct CMUnitTest tests[] = {
+        QUEUE_TEST(names_of_agents_that_a_client_makes_up_are_bounded),
+        QUEUE_TEST(days_that_are_over_make_room_for_agents_of_today),
+        QUEUE_TEST(no_process_ends_the_day_of_the_others),
         QUEUE_TEST(a_worker_registers_and_is_listed),
         QUEUE_TEST(a_heartbeat_names_what_is_lost),
         QUEUE_TEST(any_sign_of_a_worker_renews_all_its_leases),

@@ -59,8 +59,9 @@ static int reports(struct str body, struct arena *arena, struct err *err)
 static int heartbeat(struct str body, struct arena *arena, struct err *err)
 {
     struct heartbeat_request request = {0};
+    struct services_told told;
 
-    return parse_heartbeat(body, arena, &request, err);
+    return parse_heartbeat(body, arena, &request, &told, err);
 }
 
 /* The body is gone before the claim is looked at: ASan sees any code that still reads it. */

@@ -367,6 +367,42 @@ class MutualTest(TlsTest):
         wait_until(lambda: self.outcome("Do")["status"] == "completed", what="a call again")
 
 
+class ExpiresTest(TlsTest):
+    """The service's certificate ends while calls go over a connection; then all move to another CA."""
+    since, until = -1, 20 / 86400
+    client = True
+    tls = "ca: {ca}, cert: {cert}, key: {key}"
+
+    def again(self):
+        self.target.close()
+        self.options = {**self.options, "port": self.target.port}
+        self.target = self.new_target()
+        self.addCleanup(self.target.close)
+
+    def code(self):
+        return (self.outcome("Do")["error_details"] or {}).get("code")
+
+    def test_f_g7_a_certificate_that_expires_while_connected_ends_with_the_connection(self):
+        end = time.monotonic() + 21
+        self.called()
+        wait_until(lambda: time.monotonic() > end, what="the end of the certificate")
+        self.called()
+        self.assertEqual(self.target.seen()[-1]["connections"], 1, "the connection lives")
+        self.again()
+        wait_until(lambda: self.code() == "tls_failed", what="the refusal")
+        self.assertIn("expired", self.outcome("Do")["error"])
+        self.assertEqual(self.target.seen(), [])
+        for path, name in zip(self.mine, self.other.sign("renewed", "DNS:renewed")):
+            os.replace(name, path)
+        shutil.copy(self.other.pem, self.authority.pem + ".new")
+        os.replace(self.authority.pem + ".new", self.authority.pem)
+        cert, key = self.other.sign("target", self.sans)
+        self.options["tls"] = {"cert": cert, "key": key, "ca": self.other.pem}
+        self.again()
+        wait_until(lambda: self.outcome("Do")["status"] == "completed", what="a call with the new certificates")
+        self.assertNotIn("config.reloaded", self.server.log())
+
+
 class NoCertificateTest(MutualTest):
     tls = "ca: {ca}"
 

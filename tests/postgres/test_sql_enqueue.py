@@ -23,7 +23,7 @@ EVERY = {"name": "n", "queue": "mail", "priority": 7, "delay_ms": 3600000, "data
          "retry_policy": "fixed", "retry_delay_ms": 70, "max_retry_delay_ms": 700, "timeout_ms": 7000,
          "stall_after_ms": 900, "recovery_priority": 3, "auto_recovery": False, "unique_until": "ended",
          "on_unsatisfied": "fail", "note": "said", "traceparent": "00-" + "a" * 32 + "-" + "b" * 16 + "-01",
-         "tracestate": "v=1"}
+         "tracestate": "v=1", "callback_events": ["started", "ended"]}
 
 
 class SqlEnqueue(SqlTest):
@@ -194,7 +194,8 @@ class SqlEnqueue(SqlTest):
                                   ({"depends_on": [str(uuid.uuid4())]}, "there is no task"),
                                   ({"priority": 5000}, "priority"), ({"tags": "x"}, "tags"),
                                   ({"delay_ms": 1, "run_at": "2099-01-01T00:00:00Z"}, "not both"),
-                                  ({"callback_url": "ftp://x"}, "callback_url")):
+                                  ({"callback_url": "ftp://x"}, "callback_url"),
+                                  ({"callback_events": ["now"]}, "callback_events")):
             made = self.enqueue(payload='{"p": 1}', idempotency_key="again", external_id="once", **options)
             task = self.wait_status(self.node, made, "failed")
             self.assertIn(sentence, task["error"])

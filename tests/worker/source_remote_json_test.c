@@ -163,6 +163,7 @@ static void held_tasks_arrive_one_by_one(void **state)
 {
     struct held held[2] = {{.lease_token = 4}, {.lease_token = 5}};
     struct heartbeat_request request = {0};
+    struct services_told told;
     struct arena arena = ARENA_INIT(0);
     struct buf out = BUF_INIT(1 << 16);
     struct service_hold holds[1], heard[SERVICE_HOLDS_MAX];
@@ -171,11 +172,11 @@ static void held_tasks_arrive_one_by_one(void **state)
     struct err err = {0};
 
     (void)state;
-    holds[0] = (struct service_hold){STR("orders"), 700, true};
+    holds[0] = (struct service_hold){.service = STR("orders"), .wait_ms = 700, .is_down = true};
     assert_true(uuid_parse(STR(ID), &held[0].task_id));
     assert_true(uuid_parse(STR(OTHER_ID), &held[1].task_id));
-    remote_write_heartbeat(&out, held, 2, holds, 1, STR("0123456789abcdef"), &day, 1);
-    assert_int_equal(parse_heartbeat(buf_view(&out), &arena, &request, &err), 0);
+    remote_write_heartbeat(&out, held, 2, holds, 1, STR("0123456789abcdef"), &day, 1, STR_NONE);
+    assert_int_equal(parse_heartbeat(buf_view(&out), &arena, &request, &told, &err), 0);
     assert_true(uuid_eq(&request.task_ids[1], &held[1].task_id));
     assert_true(request.calls_services);
     assert_int_equal(request.holds_count, 1);

@@ -7,6 +7,7 @@
 
 #define MS_US INT64_C(1000)
 #define SAME_US (250 * MS_US) /* what a message needs on its way makes no new end */
+#define LINGER_US (30000 * MS_US) /* a service that is down was tried, and failed again */
 
 static uint32_t count_of(const struct service_holds *holds, const char *name)
 {
@@ -63,6 +64,8 @@ static bool put(struct service_holds *holds, const char *name, int64_t until_us,
 
     if (!held || until_us <= held->until_us + SAME_US)
         return false;
+    if (held->until_us < now_us - LINGER_US)
+        held->since_us = now_us;
     held->until_us = until_us;
     held->is_down = is_down;
     return true;
@@ -93,7 +96,7 @@ bool service_holds_next(const struct service_holds *holds, struct str namespace_
             continue;
         *hold = (struct service_hold){
             str_span(name.data + namespace_name.len + 1, name.len - namespace_name.len - 1),
-            (held->until_us - now_us + MS_US - 1) / MS_US, held->is_down};
+            (held->until_us - now_us + MS_US - 1) / MS_US, held->is_down, held->since_us};
         return true;
     }
     return false;

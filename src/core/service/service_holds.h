@@ -16,6 +16,7 @@ struct service_hold {
     struct str service;
     int64_t wait_ms;
     bool is_down; /* its breaker is open: then one call is tried */
+    int64_t since_us; /* out: when it was first heard of here */
 };
 
 struct service_holds {
@@ -23,6 +24,7 @@ struct service_holds {
     struct service_held {
         char name[NAMESPACE_BYTES_MAX + BOUND_SERVICE_BYTES + 2]; /* "namespace/service" */
         int64_t until_us;
+        int64_t since_us;
         bool is_down;
     } list[SERVICE_HOLDS_MAX];
 };

@@ -23,28 +23,65 @@ static struct service_method_figures *find_method(struct service_figures *figure
     return &figures->methods[count];
 }
 
-static void add_span(struct service_span *spans, int64_t count, int64_t number, bool good)
+static void add_span(struct service_span *spans, int64_t count, struct service_span add)
 {
-    struct service_span *span = &spans[number % count];
+    struct service_span *span = &spans[add.number % count];
 
-    if (span->number != number)
-        *span = (struct service_span){.number = number};
-    span->good += good;
-    span->bad += !good;
+    if (span->number > add.number)
+        return; /* too long ago */
+    if (span->number != add.number)
+        *span = (struct service_span){.number = add.number};
+    span->good += add.good;
+    span->bad += add.bad;
+}
+
+void service_figures_count(struct service_figures *figures, struct str method,
+                           enum service_result result, int64_t calls, int64_t wall_us)
+{
+    bool good = result == SERVICE_RESULT_DONE;
+    struct service_span span = {.good = good ? calls : 0, .bad = good ? 0 : calls};
+
+    find_method(figures, method)->calls[result] += calls;
+    if (result == SERVICE_RESULT_WAIT)
+        return; /* neither good nor bad */
+    span.number = wall_us / MINUTE_US;
+    add_span(figures->minutes, SERVICE_MINUTES, span);
+    span.number = wall_us / HOUR_US;
+    add_span(figures->hours, SERVICE_HOURS, span);
 }
 
 void service_figures_add(struct service_figures *figures, struct str method,
                          enum service_result result, int64_t duration_us, int64_t wall_us)
 {
-    bool good = result == SERVICE_RESULT_DONE;
-
-    find_method(figures, method)->calls[result]++;
+    service_figures_count(figures, method, result, 1, wall_us);
     figures->seconds.counts[histogram_bucket(duration_us)]++;
     figures->seconds.sum_us += duration_us > 0 ? duration_us : 0;
-    if (result == SERVICE_RESULT_WAIT)
-        return; /* neither good nor bad */
-    add_span(figures->minutes, SERVICE_MINUTES, wall_us / MINUTE_US, good);
-    add_span(figures->hours, SERVICE_HOURS, wall_us / HOUR_US, good);
+}
+
+void service_figures_merge(struct service_figures *to, const struct service_figures *from)
+{
+    for (uint32_t i = 0; i < from->methods_count; i++) {
+        bool is_rest = i == SERVICE_METHODS_MAX;
+        struct service_method_figures *method =
+            is_rest ? &to->methods[SERVICE_METHODS_MAX]
+                    : find_method(to, str_of(from->methods[i].name));
+
+        for (int result = 0; result < SERVICE_RESULT_COUNT; result++)
+            method->calls[result] += from->methods[i].calls[result];
+        if (is_rest)
+            to->methods_count = SERVICE_METHODS_MAX + 1;
+    }
+    histogram_add(&to->seconds, &from->seconds);
+    for (int i = 0; i < SERVICE_MINUTES; i++)
+        if (from->minutes[i].number)
+            add_span(to->minutes, SERVICE_MINUTES, from->minutes[i]);
+    for (int i = 0; i < SERVICE_HOURS; i++)
+        if (from->hours[i].number)
+            add_span(to->hours, SERVICE_HOURS, from->hours[i]);
+    if (from->last_error_us <= to->last_error_us)
+        return;
+    memcpy(to->last_error, from->last_error, sizeof to->last_error);
+    to->last_error_us = from->last_error_us;
 }
 
 static struct service_span sum(const struct service_span *spans, int64_t count, int64_t number)

@@ -7,6 +7,7 @@
 #include "base/str.h"
 
 #define SERVICE_METHODS_MAX 32 /* that are counted by name; others are together */
+#define SERVICE_METHOD_BYTES 103
 #define SERVICE_ERROR_BYTES 256
 
 #define SERVICE_RESULT_TABLE(X)       \
@@ -35,7 +36,7 @@ static inline const char *service_result_word(enum service_result result)
 }
 
 struct service_method_figures {
-    char name[104]; /* "" = all others */
+    char name[SERVICE_METHOD_BYTES + 1]; /* "" = all others */
     int64_t calls[SERVICE_RESULT_COUNT];
 };
 
@@ -61,6 +62,11 @@ struct service_figures {
 
 void service_figures_add(struct service_figures *figures, struct str method,
                          enum service_result result, int64_t duration_us, int64_t wall_us);
+/* The same for many, without their durations. */
+void service_figures_count(struct service_figures *figures, struct str method,
+                           enum service_result result, int64_t calls, int64_t wall_us);
+/* Adds those of other callers of the service. */
+void service_figures_merge(struct service_figures *to, const struct service_figures *from);
 /* Good and bad ends of the last hour, and of the last day. */
 void service_figures_rates(const struct service_figures *figures, int64_t wall_us,
                            struct service_span *hour, struct service_span *day);
@@ -72,7 +78,7 @@ struct service_view {
     int64_t down_since_us; /* wall clock, here and below; 0 = its breaker is closed */
     int64_t next_try_us;
     int64_t wait_until_us; /* it asked not to be called before; 0 = it did not */
-    uint32_t in_flight;
+    int64_t in_flight;
     int64_t concurrency;
     struct service_figures figures;
 };

@@ -54,6 +54,19 @@ static int answer(struct batch *batch, struct heartbeat_request *request, struct
     return 0;
 }
 
+int workers_held_off(struct batch *batch, struct str within, struct str service,
+                     struct service_hold *hold, struct err *err)
+{
+    const struct service_holds *holds = &batch->engine->leases.holds;
+    uint32_t at = 0;
+
+    TRY(look(batch, false, err));
+    while (service_holds_next(holds, within, batch->now_us, &at, hold))
+        if (str_eq(hold->service, service))
+            return 1;
+    return 0;
+}
+
 /* The pool of the program itself belongs to the namespace `default`. */
 int workers_share_holds(struct batch *batch, struct heartbeat_request *request)
 {

@@ -67,6 +67,7 @@ struct leases {
     struct missing_service missing[MISSING_SERVICES_MAX];
     struct service_holds holds;
     int64_t holds_read_us; /* from a shared store */
+    int64_t days_warned_us; /* that a namespace has too many agents */
 };
 
 int workers_load(struct engine *engine, struct err *err);
@@ -85,6 +86,10 @@ int workers_register(struct batch *batch, struct request *base);
 int workers_heartbeat(struct batch *batch, struct request *base);
 int workers_leave(struct batch *batch, struct request *base);
 int workers_share_holds(struct batch *batch, struct heartbeat_request *request);
+/* 1 where workers of a namespace found that the service is not to be called now, 0 where not. The
+ * text is the engine's. */
+int workers_held_off(struct batch *batch, struct str within, struct str service,
+                     struct service_hold *hold, struct err *err);
 int workers_share_days(struct batch *batch, struct heartbeat_request *request);
 /* Whether it has queues in this namespace. */
 bool workers_are_in(const struct worker_state *worker, struct str namespace_name);

@@ -5,6 +5,7 @@
 #include "engine/tasks/explain.h"
 
 #include "core/bounds.h"
+#include "core/service/service_url.h"
 #include "core/service/service_view.h"
 #include "engine/access/rights.h"
 #include "engine/batch.h"
@@ -130,15 +131,37 @@ static void look_at_claims(struct batch *batch, const struct task *task, struct 
     }
 }
 
-static void look_at_service(const struct engine *engine, const struct task *task,
-                            struct why_facts *facts)
+/* A service that this node calls, or one that only workers elsewhere do. */
+static int look_at_service(struct batch *batch, const struct task *task, struct arena *arena,
+                           struct why_facts *facts, struct err *err)
 {
-    const struct service_views *services = engine->config.services;
+    const struct service_views *services = batch->engine->config.services;
+    struct str service, method;
     struct service_view view;
+    struct service_hold hold;
+    int64_t wall_us;
+    int held_off;
 
-    if (services && services->of_type(services->ctx, task->spec.type, &view))
+    if (services && services->of_type(services->ctx, task->spec.type, &view)) {
         facts->service = (struct why_service){view.name, view.down_since_us, view.next_try_us,
                                               view.wait_until_us};
+        return 0;
+    }
+    if (!service_type_parse(task->spec.type, &service, &method))
+        return 0;
+    held_off = workers_held_off(batch, task->spec.namespace_name, service, &hold, err);
+    if (held_off <= 0)
+        return held_off;
+    wall_us = batch->wall_us + hold.wait_ms * CLOCK_MS_US;
+    facts->service.name = arena_str(arena, service);
+    TRY_MEMORY(facts->service.name.data);
+    if (hold.is_down) {
+        facts->service.down_since_us = batch->wall_us - (batch->now_us - hold.since_us);
+        facts->service.next_try_us = wall_us;
+    } else {
+        facts->service.wait_until_us = wall_us;
+    }
+    return 0;
 }
 
 /* ---- all of it ---- */
@@ -153,7 +176,7 @@ static int look_at_queue(struct batch *batch, const struct task *task, struct ar
         TRY(workers_follow(batch, err));
     TRY(look_at_workers(batch, task, arena, facts, err));
     look_at_claims(batch, task, facts);
-    look_at_service(batch->engine, task, facts);
+    TRY(look_at_service(batch, task, arena, facts, err));
     if (!state)
         return 0;
     facts->queue_paused_at_us = state->row.paused_at_us;

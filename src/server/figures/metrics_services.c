@@ -1,6 +1,7 @@
 /* The part of GET /metrics about target services. */
 #include "server/figures/consistency.h"
 #include "server/figures/metrics_int.h"
+#include "server/routes/api_services.h"
 #include "server/server_int.h"
 
 #define NAMED(view) ((const struct metrics_label[]){{"service", (view)->name}, {NULL, STR_NONE}})
@@ -91,15 +92,12 @@ static void write_consistency(struct api_call *call)
 
 void metrics_write_services(struct api_call *call)
 {
-    const struct service_views *services = call->server->shown.services;
-    uint32_t cap = services ? services->count(services->ctx) : 0, count = 0;
-    struct service_view *views = arena_alloc_array(call->arena, cap + 1, sizeof *views);
+    uint32_t count;
+    const struct service_view *views = services_shown(call, true, &count);
     struct buf *out = &call->out;
 
     write_consistency(call);
-    while (views && count < cap && services->read(services->ctx, count, &views[count]))
-        count++;
-    if (!count)
+    if (!views || !count)
         return;
     write_gauges(out, views, count);
     metrics_head(out, "service_calls_total", "counter", "Calls that ended, by what came of them.");

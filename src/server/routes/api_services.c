@@ -1,7 +1,8 @@
-/* Target services as this node knows them: address, health, figures, which are of all namespaces
- * that this node works for. Loop thread. */
+/* Target services as this node knows them: address, health, figures, of its own calls and of those
+ * that workers elsewhere told it. Its own are of all namespaces that it works for. Loop thread. */
 #include "server/routes/api_services.h"
 
+#include "server/figures/metrics_int.h"
 #include "server/page.h"
 #include "server/server_int.h"
 
@@ -10,24 +11,80 @@
 #include "core/render.h"
 #include "core/service/service_url.h"
 
-/* In the namespaces that they are called for, and to those who may see all. */
-static bool is_shown(const struct api_call *call)
+static bool is_own(const struct api_call *call, struct str namespace_name)
 {
     const struct pool_settings *pool = &call->server->settings->pool;
 
-    if (principal_is_global(call->principal))
-        return true;
     for (uint32_t i = 0; i < pool->namespaces_count; i++)
-        if (str_eq(pool->namespaces[i], call_namespace(call)))
+        if (str_eq(pool->namespaces[i], namespace_name))
             return true;
-    return pool->namespaces_count == 0 && str_is(call_namespace(call), TASK_DEFAULT_NAMESPACE);
+    return pool->namespaces_count == 0 && str_is(namespace_name, TASK_DEFAULT_NAMESPACE);
 }
 
-static uint32_t count_services(const struct api_call *call)
+/* What this node calls itself; a reload may have fewer a moment later. */
+static uint32_t read_own(const struct api_call *call, struct service_view *views, uint32_t cap)
 {
     const struct service_views *services = call->server->shown.services;
+    uint32_t count = 0;
 
-    return services && is_shown(call) ? services->count(services->ctx) : 0;
+    while (count < cap && services->read(services->ctx, count, &views[count]))
+        count++;
+    return count;
+}
+
+static struct service_view *find(struct service_view *views, uint32_t count, struct str name)
+{
+    for (uint32_t i = 0; i < count; i++)
+        if (str_eq(views[i].name, name))
+            return &views[i];
+    return NULL;
+}
+
+/* A service that workers elsewhere call is the node's own only in namespaces that both call for. */
+static bool add_heard(struct api_call *call, const struct service_view *view, struct str within,
+                      bool all, struct service_view *views, uint32_t *count)
+{
+    bool own = is_own(call, within);
+    struct str name = arena_str(call->arena, view->name);
+    struct service_view *same;
+
+    if (all && !own && call->principal)
+        name = arena_format(call->arena, STR_FMT "/" STR_FMT, STR_ARG(within), STR_ARG(name));
+    same = find(views, *count, name);
+    if (same && own) {
+        service_view_merge(same, view);
+        return true;
+    }
+    if (!same)
+        same = &views[(*count)++];
+    *same = *view;
+    same->name = name;
+    same->url = arena_str(call->arena, view->url);
+    return name.data && same->url.data;
+}
+
+/* In the namespaces that they are called for, and to those who may see all. */
+struct service_view *services_shown(struct api_call *call, bool all, uint32_t *count)
+{
+    const struct service_views *services = call->server->shown.services;
+    const struct services_heard *heard = &call->server->shown.heard;
+    bool global = metrics_of_all(call);
+    uint32_t own = services && (global || is_own(call, call_namespace(call)))
+                       ? services->count(services->ctx) : 0;
+    struct service_view *views = arena_alloc_array(
+        call->arena, own + services_heard_count(heard) + 1, sizeof *views), view;
+    const struct service_heard *at = NULL;
+    struct str within;
+
+    *count = views ? read_own(call, views, own) : 0;
+    while (views && services_heard_next(heard, &at, call->server->settings->lease_ms * CLOCK_MS_US,
+                                        &within, &view)) {
+        if (call->principal && all ? !global : !str_eq(within, call_namespace(call)))
+            continue;
+        if (!add_heard(call, &view, within, all, views, count))
+            return NULL;
+    }
+    return views;
 }
 
 static void write_rate(struct buf *out, const char *key, const struct service_span *span)
@@ -99,19 +156,6 @@ static struct page_entry entry_of(const void *ctx, uint32_t i)
     return (struct page_entry){0, view->name, view};
 }
 
-/* What is there now; a reload may have fewer a moment later. */
-static struct service_view *read_all(struct api_call *call, uint32_t *count)
-{
-    const struct service_views *services = call->server->shown.services;
-    uint32_t cap = count_services(call);
-    struct service_view *views = arena_alloc_array(call->arena, cap + 1, sizeof *views);
-
-    *count = 0;
-    while (views && *count < cap && services->read(services->ctx, *count, &views[*count]))
-        (*count)++;
-    return views;
-}
-
 int api_services(struct api_call *call)
 {
     struct page page = {0};
@@ -119,7 +163,7 @@ int api_services(struct api_call *call)
     uint32_t count;
 
     TRY(page_parse(call, &page));
-    views = read_all(call, &count);
+    views = services_shown(call, false, &count);
     if (!views)
         return call_no_memory(call);
     call->ctx = views;
@@ -129,14 +173,13 @@ int api_services(struct api_call *call)
 int api_service_get(struct api_call *call)
 {
     uint32_t count;
-    struct service_view *views = read_all(call, &count);
+    struct service_view *views = services_shown(call, false, &count), *view;
 
     if (!views)
         return call_no_memory(call);
-    for (uint32_t i = 0; i < count; i++)
-        if (str_eq(views[i].name, call->name)) {
-            write_service(call, &views[i]);
-            return call_reply(call, 200);
-        }
-    return err_set(&call->err, ERR_NOT_FOUND, "this node has no service of this name");
+    view = find(views, count, call->name);
+    if (!view)
+        return err_set(&call->err, ERR_NOT_FOUND, "this node knows no service of this name");
+    write_service(call, view);
+    return call_reply(call, 200);
 }

@@ -115,8 +115,9 @@ static int claimed(struct api_call *call)
     return i < request->claimed_count ? release(call, i) : reply_claim(call);
 }
 
-/* Who gets a proof can call the service in Perdura's name, and who says that it is down keeps
- * others from calling it: that is for credentials that may take its tasks. */
+/* Who gets a proof can call the service in Perdura's name, who says that it is down keeps others
+ * from calling it, and figures lead people astray: that is for credentials that may take its
+ * tasks. */
 static int check_service(struct api_call *call, struct str service)
 {
     struct str tasks = service_type(service, STR("*"), call->arena);
@@ -230,10 +231,19 @@ static void write_holds(struct buf *out, const struct heartbeat_request *request
     buf_byte(out, ']');
 }
 
+struct heartbeat_call {
+    struct heartbeat_request request;
+    struct services_told told;
+};
+
 static int beaten(struct api_call *call)
 {
-    const struct heartbeat_request *request = call->ctx;
+    const struct heartbeat_call *beat = call->ctx;
+    const struct heartbeat_request *request = &beat->request;
     struct buf *out = &call->out;
+
+    services_heard_put(&call->server->shown.heard, call_namespace(call), request->worker_id,
+                       &beat->told, call->server->settings->lease_ms * CLOCK_MS_US);
 
     buf_byte(out, '{');
     write_ids(out, "cancel", request->cancel, request->cancel_count);
@@ -253,11 +263,16 @@ static int beaten(struct api_call *call)
 
 int api_worker_heartbeat(struct api_call *call)
 {
-    struct heartbeat_request *request = CALL_NEW(call, sizeof *request);
+    struct heartbeat_call *beat = CALL_NEW(call, sizeof *beat);
+    struct heartbeat_request *request = &beat->request;
 
     request->worker_id = call->name;
-    TRY(parse_heartbeat(call->request->body, call->arena, request, &call->err));
+    TRY(parse_heartbeat(call->request->body, call->arena, request, &beat->told, &call->err));
     for (uint32_t i = 0; i < request->holds_count; i++)
         TRY(check_service(call, request->holds[i].service));
+    for (uint32_t i = 0; i < beat->told.count; i++)
+        TRY(check_service(call, beat->told.list[i].name));
+    for (uint32_t i = 0; i < request->days_count; i++) /* an agent serves the queue of its name */
+        TRY(call_check_names(call, &call->principal->queues, "queues", &request->days[i].agent, 1));
     return call_submit(call, &request->base, REQUEST_HEARTBEAT, beaten);
 }

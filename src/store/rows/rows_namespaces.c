@@ -73,6 +73,7 @@ static int purge(struct store *store, struct str name, enum namespace_part part,
         {NAMESPACE_AROUND, ROWS_namespace_rates},
         {NAMESPACE_AROUND, ROWS_namespace_hours},
         {NAMESPACE_AROUND, ROWS_namespace_outbox},
+        {NAMESPACE_AROUND, ROWS_namespace_days},
     };
 
     *more = false;
@@ -89,6 +90,16 @@ static int purge(struct store *store, struct str name, enum namespace_part part,
     return 0;
 }
 
+static int days(struct store *store, struct str name, int64_t before, int64_t *left,
+                struct err *err)
+{
+    *left = 0;
+    TRY(rows_run(rows_of(store), ROWS_QUERY(ROWS_days_prune, value_text(name), value_int(before)),
+                 NULL, err));
+    return rows_numbers(rows_of(store), ROWS_QUERY(ROWS_days_count, value_text(name)), left, 1,
+                        err);
+}
+
 const struct namespace_verbs rows_namespace_verbs = {
     .load = load,
     .put = put,
@@ -98,4 +109,5 @@ const struct namespace_verbs rows_namespace_verbs = {
     .plans = plans,
     .tasks = tasks,
     .purge = purge,
+    .days = days,
 };

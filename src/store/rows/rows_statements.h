@@ -62,7 +62,7 @@
     X(namespace_waiting) X(namespace_plans) X(namespace_tasks) X(namespace_schedule_fires)         \
     X(namespace_schedules) X(namespace_recurring_fires) X(namespace_recurring)                     \
     X(namespace_dependencies) X(namespace_jobs) X(namespace_categories) X(namespace_rates)         \
-    X(namespace_hours) X(namespace_outbox)
+    X(namespace_hours) X(namespace_outbox) X(namespace_days) X(days_prune) X(days_count)
 
 /* Encrypting again with new data keys. */
 #define ROWS_AGAIN_STATEMENTS(X)                                                                   \

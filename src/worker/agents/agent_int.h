@@ -12,7 +12,6 @@
 #include "worker/handler.h"
 #include "worker/process/identity.h"
 
-#define AGENT_DAY_US (INT64_C(86400) * 1000000)
 #define AGENT_HANDLES_KEPT 8 /* connections of a model that wait for their next call */
 
 /* What is known of a model's name; lives as long as the pool. */

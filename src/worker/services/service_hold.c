@@ -33,8 +33,9 @@ uint32_t holds_tell(void *ctx, struct service_hold *out, uint32_t max)
         if (until_us <= now_us)
             continue;
         line->told_us = until_us > line->told_us ? until_us : line->told_us;
-        out[count++] = (struct service_hold){
-            line->rule->name, (until_us - now_us) / CLOCK_MS_US + 1, is_down};
+        out[count++] = (struct service_hold){.service = line->rule->name,
+                                             .wait_ms = (until_us - now_us) / CLOCK_MS_US + 1,
+                                             .is_down = is_down};
     }
     return count;
 }

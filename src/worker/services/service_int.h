@@ -31,7 +31,8 @@ struct service_line {
     int64_t heard_us;      /* until when other workers said that it is not to be called, ... */
     int64_t told_us;       /* ... and this one did: its own word comes back to it */
     struct bucket bucket;
-    struct service_figures *figures; /* of this name, in all configurations */
+    struct service_known *known; /* of this name, in all configurations */
+    struct service_figures *figures; /* of `known` */
     /* The loop's own: */
     CURLM *multi; /* one per line: connections are never shared between services */
     int64_t timer_us; /* when libcurl wants to be called; INT64_MAX = never */
@@ -54,6 +55,7 @@ struct service_route {
  * services that a reload removed. */
 struct service_known {
     struct service_figures figures;
+    struct service_figures told; /* of these, what the server knows */
     struct service_known *next;
     char name[BOUND_SERVICE_BYTES + 1];
 };
@@ -100,6 +102,13 @@ struct service_call {
     char reason[CURL_ERROR_SIZE];
 };
 
+/* What goes to a server elsewhere with the next heartbeat. */
+struct service_news {
+    struct buf text; /* empty = the server has heard it */
+    int64_t serial;
+    uint32_t at;     /* the line to begin with */
+};
+
 struct service_pool {
     const struct log *log;
     struct worker *worker;
@@ -107,12 +116,14 @@ struct service_pool {
     struct slot slot;
     struct service_proofs proofs;
     struct source_holds holds;
+    struct source_figures telling;
     uint32_t max;
     pthread_mutex_t lock; /* for the fields up to the next comment */
     struct service_set *set;
     struct service_call *come_first, *come_last; /* new calls, which the loop has not seen yet */
     struct run *refused; /* tasks to give back: there was no memory for a call */
     struct service_known *known;
+    struct service_news news;
     uint32_t held;
     bool over; /* the loop ends once `held` is 0 */
     /* The claimer's own: */
@@ -190,6 +201,11 @@ void probe_free(struct service_call *probe);
 
 /* service_views.c */
 void views_count(struct service_call *call, const struct service_verdict *verdict);
+void views_fill(const struct service_line *line, struct service_view *view); /* no figures */
+
+/* service_tell.c: what the pool tells a server elsewhere, with the heartbeats */
+struct str figures_tell(void *pool);
+void figures_heard(void *pool);
 
 /* service_loop.c */
 void *service_loop_main(void *pool);

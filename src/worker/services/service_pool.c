@@ -11,7 +11,9 @@
 #include <unistd.h>
 
 #include "base/clock.h"
+#include "base/hash.h"
 #include "base/thread.h"
+#include "core/service/service_told.h"
 #include "worker/services/service_int.h"
 
 #define STACK_BYTES (512 * 1024) /* libcurl and TLS */
@@ -234,6 +236,7 @@ struct service_pool *service_pool_start(struct source *source,
     struct service_pool *pool = err_calloc(sizeof *pool, err);
     struct worker_config worker;
     struct worker *started;
+    uint32_t serial; /* not the one of a worker before it with this id */
 
     if (!pool)
         return NULL;
@@ -241,6 +244,10 @@ struct service_pool *service_pool_start(struct source *source,
     pool->log = log;
     pool->proofs = config->proofs;
     pool->holds = (struct source_holds){pool, holds_tell, holds_hear};
+    pool->telling = (struct source_figures){pool, figures_tell, figures_heard};
+    pool->news.text = BUF_INIT(2 * SERVICES_TOLD_BYTES);
+    hash_random(&serial, sizeof serial);
+    pool->news.serial = serial;
     pool->epoll_fd = pool->wake_fd = pool->slot.wake_fd = -1;
     pthread_mutex_init(&pool->lock, NULL);
     pool->dispatch = (struct worker_dispatch){.ctx = pool, .max = files_max(),
@@ -254,6 +261,7 @@ struct service_pool *service_pool_start(struct source *source,
                                     .grace_ms = config->settings->grace_ms,
                                     .dispatch = &pool->dispatch};
     source->holds = &pool->holds;
+    source->figures = &pool->telling;
     started = worker_start(source, &worker, log, err);
     pthread_mutex_lock(&pool->lock);
     pool->worker = started;
@@ -337,6 +345,7 @@ void service_pool_free(struct service_pool *pool)
         pool->known = known->next;
         free(known);
     }
+    buf_deinit(&pool->news.text);
     free(pool->want_types);
     free(pool->want_services);
     free(pool->owners);

@@ -87,21 +87,21 @@ static int fill_types(struct service_set *set, struct err *err)
     return set->arena.failed ? err_no_memory(err) : 0;
 }
 
-static struct service_figures *figures_of(struct service_pool *pool, struct str name)
+static struct service_known *known_of(struct service_pool *pool, struct str name)
 {
     struct service_known *known = pool->known;
 
     while (known && !str_is(name, known->name))
         known = known->next;
     if (known)
-        return &known->figures;
+        return known;
     known = calloc(1, sizeof *known);
     if (!known)
         return NULL;
     memcpy(known->name, name.data, name.len);
     known->next = pool->known;
     pool->known = known;
-    return &known->figures;
+    return known;
 }
 
 /* What is known of a service outlives a change of its rules. */
@@ -130,7 +130,8 @@ static int fill(struct service_set *set, struct service_pool *pool,
         *line = (struct service_line){.pool = pool, .rule = &settings->pool.services[i],
                                       .timer_us = INT64_MAX};
         take_over(line, find_line(set->older, line->rule->name));
-        line->figures = TRY_MEMORY(figures_of(pool, line->rule->name));
+        line->known = TRY_MEMORY(known_of(pool, line->rule->name));
+        line->figures = &line->known->figures;
         line->multi = TRY_MEMORY(curl_multi_init());
         set->lines_count++;
         TRY(service_poll_attach(line, err));

@@ -60,7 +60,7 @@ static const char *status_of(const struct service_line *line)
     return line->figures->succeeded ? "up" : "unknown";
 }
 
-static void fill(const struct service_line *line, struct service_view *view)
+void views_fill(const struct service_line *line, struct service_view *view)
 {
     view->name = line->rule->name;
     view->url = line->rule->url;
@@ -85,7 +85,7 @@ bool service_pool_view(struct service_pool *pool, uint32_t index, struct service
 
     if (index >= pool->set->lines_count)
         return false;
-    fill(&pool->set->lines[index], view);
+    views_fill(&pool->set->lines[index], view);
     view->figures = *pool->set->lines[index].figures;
     return true;
 }
@@ -98,6 +98,6 @@ bool service_pool_view_of(struct service_pool *pool, struct str type, struct ser
     LOCKED(&pool->lock);
     line = service_set_find(pool->set, type, &method);
     if (line)
-        fill(line, view);
+        views_fill(line, view);
     return line != NULL;
 }

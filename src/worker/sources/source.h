@@ -88,6 +88,14 @@ struct source_holds {
     void (*hear)(void *ctx, const struct service_hold *holds, uint32_t count);
 };
 
+/* What a worker that calls services tells a server elsewhere of them: members of its heartbeat, as
+ * JSON, the same ones until the server has heard them; absent = none. The heartbeat's thread. */
+struct source_figures {
+    void *ctx;
+    struct str (*tell)(void *ctx);
+    void (*heard)(void *ctx);
+};
+
 /* What a worker that runs agents tells and hears of their days, with its heartbeats. Any thread. */
 struct source_days {
     void *ctx;
@@ -108,6 +116,7 @@ struct source {
     void (*coming)(void *ctx);
     void *arrived_ctx; /* of both */
     const struct source_holds *holds; /* NULL = it calls no services */
+    const struct source_figures *figures; /* NULL = it calls no services */
     const struct source_days *days;   /* NULL = it runs no agents */
 };
 

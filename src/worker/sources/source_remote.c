@@ -197,16 +197,30 @@ static int remote_heartbeat(struct source *source, const struct held *held, uint
     const struct source_days *days = source->days;
     struct agent_day spent[AGENT_DAYS_MAX];
     uint32_t spent_count = days ? days->tell(days->ctx, spent, AGENT_DAYS_MAX) : 0;
+    const struct source_figures *figures = source->figures;
 
     TRY(worker_path(remote, line, ":heartbeat", err));
     remote_write_heartbeat(&line->body, held, count, holds ? list : NULL, told,
-                           days ? days->process : STR_NONE, spent, spent_count);
+                           days ? days->process : STR_NONE, spent, spent_count,
+                           figures ? figures->tell(figures->ctx) : STR_NONE);
     TRY(post(line, HEARTBEAT_MS, err));
+    if (figures)
+        figures->heard(figures->ctx);
     if (days)
         days->hear(days->ctx, spent, remote_read_days(buf_view(&line->response), arena, spent));
     if (holds)
         holds->hear(holds->ctx, list, remote_read_holds(buf_view(&line->response), arena, list));
     return remote_read_heartbeat(buf_view(&line->response), held, count, arena, answer, err);
+}
+
+/* The calls since the last heartbeat. */
+static void tell_last(struct source *source)
+{
+    ARENA_AUTO struct arena arena = ARENA_INIT(0);
+    struct heartbeat_answer answer;
+    struct err err = {0};
+
+    remote_heartbeat(source, NULL, 0, &arena, &answer, &err);
 }
 
 static int remote_leave(struct source *source, struct err *err)
@@ -216,6 +230,8 @@ static int remote_leave(struct source *source, struct err *err)
     int status = 0;
     int rc;
 
+    if (source->figures)
+        tell_last(source);
     TRY(worker_path(remote, line, "", err));
     rc = http_client_request(line->client, "DELETE", line->path.data, STR_NONE, OTHER_MS,
                              &line->response, &status, err);

@@ -147,7 +147,7 @@ static void put_holds(struct buf *out, const struct service_hold *holds, uint32_
 void remote_write_heartbeat(struct buf *out, const struct held *held, uint32_t count,
                             const struct service_hold *holds, uint32_t holds_count,
                             struct str process, const struct agent_day *days,
-                            uint32_t days_count)
+                            uint32_t days_count, struct str figures)
 {
     buf_text(out, "{\"tasks\":[");
     for (uint32_t i = 0; i < count; i++) {
@@ -163,6 +163,10 @@ void remote_write_heartbeat(struct buf *out, const struct held *held, uint32_t c
     if (days_count) {
         put_text(out, "process", process);
         agent_days_write(days, days_count, out);
+    }
+    if (figures.len) {
+        json_comma(out);
+        buf_append(out, figures.data, figures.len);
     }
     buf_byte(out, '}');
 }

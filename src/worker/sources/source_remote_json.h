@@ -15,7 +15,7 @@ void remote_write_reports(struct buf *out, const struct report *reports, uint32_
 void remote_write_heartbeat(struct buf *out, const struct held *held, uint32_t count,
                             const struct service_hold *holds, uint32_t holds_count,
                             struct str process, const struct agent_day *days,
-                            uint32_t days_count);
+                            uint32_t days_count, struct str figures);
 /* How many there are in the answer to a heartbeat. */
 uint32_t remote_read_holds(struct str body, struct arena *arena,
                            struct service_hold holds[SERVICE_HOLDS_MAX]);

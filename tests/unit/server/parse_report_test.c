@@ -153,19 +153,20 @@ static void a_heartbeat_names_what_it_holds_or_all(void **state)
 {
     struct arena arena = ARENA_INIT(0);
     struct heartbeat_request all = {0}, none = {0}, some = {0}, wrong = {0};
+    struct services_told told;
     struct err err = {0};
 
     (void)state;
-    assert_int_equal(parse_heartbeat(STR(""), &arena, &all, &err), 0);
+    assert_int_equal(parse_heartbeat(STR(""), &arena, &all, &told, &err), 0);
     assert_null(all.task_ids);
-    assert_int_equal(parse_heartbeat(STR("{\"tasks\":[]}"), &arena, &none, &err), 0);
+    assert_int_equal(parse_heartbeat(STR("{\"tasks\":[]}"), &arena, &none, &told, &err), 0);
     assert_non_null(none.task_ids);
     assert_int_equal(none.count, 0);
-    assert_int_equal(parse_heartbeat(STR("{\"tasks\":[{" HEAD "}]}"), &arena, &some, &err), 0);
+    assert_int_equal(parse_heartbeat(STR("{\"tasks\":[{" HEAD "}]}"), &arena, &some, &told, &err), 0);
     assert_int_equal(some.count, 1);
     assert_int_equal(some.lease_tokens[0], 7);
     assert_int_equal(parse_heartbeat(STR("{\"tasks\":[{" HEAD "},{\"task_id\":\"" ID "\"}]}"),
-                                     &arena, &wrong, &err), -ERR_INVALID);
+                                     &arena, &wrong, &told, &err), -ERR_INVALID);
     assert_string_equal(err.field, "tasks[1]");
     arena_deinit(&arena);
 }

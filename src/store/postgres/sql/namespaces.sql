@@ -67,3 +67,12 @@ DELETE FROM execution_hours WHERE ctid = ANY (ARRAY(SELECT ctid FROM execution_h
 
 -- name: namespace_outbox
 DELETE FROM outbox WHERE ctid = ANY (ARRAY(SELECT ctid FROM outbox WHERE namespace = $1 LIMIT $2));
+
+-- name: namespace_days
+DELETE FROM store_info WHERE ctid = ANY (ARRAY(SELECT ctid FROM store_info WHERE starts_with(name, 'agent_day:' || $1 || '/') LIMIT $2));
+
+-- name: days_prune
+DELETE FROM store_info WHERE starts_with(name, 'agent_day:' || $1 || '/') AND split_part(value, E'\n', 1)::bigint < $2;
+
+-- name: days_count
+SELECT count(*) FROM store_info WHERE starts_with(name, 'agent_day:' || $1 || '/');

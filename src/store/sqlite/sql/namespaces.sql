@@ -66,3 +66,12 @@ DELETE FROM execution_hours WHERE (hour, category_id, run) IN (SELECT hour, cate
 
 -- name: namespace_outbox
 DELETE FROM outbox WHERE (message) IN (SELECT message FROM outbox WHERE namespace = ?1 LIMIT ?2);
+
+-- name: namespace_days
+DELETE FROM store_info WHERE name IN (SELECT name FROM store_info WHERE name >= 'agent_day:' || ?1 || '/' AND name < 'agent_day:' || ?1 || '0' LIMIT ?2);
+
+-- name: days_prune
+DELETE FROM store_info WHERE name >= 'agent_day:' || ?1 || '/' AND name < 'agent_day:' || ?1 || '0' AND CAST(value AS INTEGER) < ?2;
+
+-- name: days_count
+SELECT count(*) FROM store_info WHERE name >= 'agent_day:' || ?1 || '/' AND name < 'agent_day:' || ?1 || '0';

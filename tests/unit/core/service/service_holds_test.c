@@ -8,7 +8,8 @@
 #include <cmocka.h>
 
 #define SECOND_US INT64_C(1000000)
-#define HOLD(name, ms, down) ((struct service_hold){STR(name), (ms), (down)})
+#define HOLD_OF(name, ms) ((struct service_hold){.service = (name), .wait_ms = (ms)})
+#define HOLD(name, ms, down) ((struct service_hold){.service = STR(name), .wait_ms = (ms), .is_down = (down)})
 
 static uint32_t count_of(const struct service_holds *holds, const char *within, int64_t now_us)
 {
@@ -88,13 +89,13 @@ static void a_namespace_that_fills_the_list_makes_room_for_others_D12(void **sta
     (void)state;
     for (int i = 0; i < SERVICE_HOLDS_MAX; i++) {
         snprintf(name, sizeof name, "s%d", i);
-        service_holds_put(&holds, STR("many"), &(struct service_hold){str_of(name), 5000, false},
+        service_holds_put(&holds, STR("many"), &HOLD_OF(str_of(name), 5000),
                           SECOND_US);
     }
     for (int i = 0; i < SERVICE_HOLDS_MAX; i++) {
         snprintf(name, sizeof name, "s%d", i);
         service_holds_put(&holds, i % 2 ? STR("one") : STR("two"),
-                          &(struct service_hold){str_of(name), 5000, false}, SECOND_US);
+                          &(struct service_hold){.service = str_of(name), 5000, false}, SECOND_US);
     }
     for (int i = 0; i < 3; i++) {
         static const char *const names[] = {"one", "two", "many"};
