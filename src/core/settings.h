@@ -237,10 +237,14 @@ struct proxy_settings {
     uint32_t groups_count;
 };
 
-/* `access.sql_roles`: the namespace that a role of the database enqueues into. */
+/* `access.sql_roles`: the namespace of a role of the database, and what it may do there. */
 struct sql_role_rule {
     struct str role;
     struct str namespace_name;
+    const struct str *verbs; /* NULL = all that it was granted */
+    uint32_t verbs_count;
+    const struct str *types; /* of tasks, exact or a prefix ending in '*'; NULL = all */
+    uint32_t types_count;
 };
 
 /* Who may ask, and what this node shows to others. */

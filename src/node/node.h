@@ -52,7 +52,8 @@ struct migrate_request {
     int64_t target; /* UP: the last to apply; DOWN: the last that stays; -1 = all / one step */
     bool down;      /* SQL: the statements that go back */
     bool lose_data; /* DOWN: also where it gives up what is stored */
-    struct str role; /* GRANT: of the database; it may enqueue with SQL */
+    struct str role; /* GRANT: of the database; it may use SQL ... */
+    struct str only; /* ... with these verbs, a comma between them; absent = all */
 };
 
 struct migration {

@@ -134,7 +134,8 @@ static int share(const struct settings *settings, struct err *err)
     return 0;
 }
 
-static int grant(const struct settings *settings, struct str role, struct err *err)
+static int grant(const struct settings *settings, const struct migrate_request *request,
+                 struct err *err)
 {
     struct store_options options = {.no_migrate = true,
                                     .only_reads = true,
@@ -146,7 +147,7 @@ static int grant(const struct settings *settings, struct str role, struct err *e
         return err_set(err, ERR_INVALID, "a SQLite file has no roles; enqueueing with SQL needs "
                        "PostgreSQL");
     TRY(store_open(&store, settings->store, &options, err));
-    rc = store->intake->grant(store, role, err);
+    rc = store->intake->grant(store, request->role, request->only, err);
     store->verbs->close(store);
     return rc;
 }
@@ -172,7 +173,7 @@ int node_migrate(const struct settings *settings, const struct migrate_request *
         return rc;
     }
     if (request->action == MIGRATE_GRANT)
-        return grant(settings, request->role, err);
+        return grant(settings, request, err);
     TRY(list_migrations(settings->store, NULL, arena, &before, err));
     if (request->action == MIGRATE_UP) {
         steps = steps_to(&before, request->target, true);

@@ -19,20 +19,23 @@ struct intake_verbs {
     int (*done)(struct store *store, const struct intake_row *rows, uint32_t count,
                 struct err *err);
     int (*put_off)(struct store *store, int64_t key, int64_t due_at_us, struct err *err);
-    /* What programs said of tasks they hold, in their order, locked: the first ones that no other
-     * node has locked; or of the task with this key, waiting for another node. */
-    /* Of so many tasks at most, all of each; locked from now on. */
-    int (*reports)(struct store *store, uint32_t tasks, int64_t bytes, struct arena *arena,
-                   struct intake_report **rows, uint32_t *count, struct err *err);
+    /* What programs said of tasks and asked for them, in their order, locked: the first ones that
+     * are due and that no other node has locked; or of the task with this key, waiting for another
+     * node. Of so many tasks at most, all of each; locked from now on. */
+    int (*reports)(struct store *store, int64_t now_us, uint32_t tasks, int64_t bytes,
+                   struct arena *arena, struct intake_report **rows, uint32_t *count,
+                   struct err *err);
     int (*reports_of)(struct store *store, int64_t key, struct arena *arena,
                       struct intake_report **rows, uint32_t *count, struct err *err);
     int (*reports_done)(struct store *store, const struct intake_report *rows, uint32_t count,
                         struct err *err);
+    int (*reports_put_off)(struct store *store, int64_t key, int64_t due_at_us, struct err *err);
     int (*count)(struct store *store, int64_t *rows, struct err *err); /* not taken in yet */
     /* Until the transaction ends no program commits more; waits for those that are about to. */
     int (*hold)(struct store *store, struct err *err);
-    /* Lets a role of the database enqueue with SQL; in a transaction of its own. */
-    int (*grant)(struct store *store, struct str role, struct err *err);
+    /* Lets a role of the database use SQL, in a transaction of its own: these verbs, a comma
+     * between them; absent = all. */
+    int (*grant)(struct store *store, struct str role, struct str verbs, struct err *err);
 };
 
 #endif

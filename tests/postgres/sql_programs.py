@@ -42,9 +42,15 @@ class SqlTest(ClusterTest):
         """A role that may enqueue and nothing else; one of its own for each test."""
         role = f"{name}_{self.nodes.schema}"
         self.nodes.sql(f"CREATE ROLE {role} LOGIN")
-        subprocess.run([harness.binary(), "migrate", "grant", role, "--store", self.nodes.store], check=True,
-                       capture_output=True)
+        self.grant(role)
         return role
+
+    def grant(self, role, *words, code=0):
+        """What the command says to stderr."""
+        done = subprocess.run([harness.binary(), "migrate", "grant", role, *words, "--store", self.nodes.store],
+                              check=False, capture_output=True, text=True)
+        self.assertEqual(min(done.returncode, 1), code, done.stderr)
+        return done.stderr
 
     def left(self):
         return self.nodes.sql("SELECT (SELECT count(*) FROM intake_rows), (SELECT count(*) FROM task_specs), "

@@ -26,21 +26,30 @@ class Examples(ClusterTest):
         environment = {**os.environ, "DATABASE_URL": url}
 
         def named(text):
-            return re.sub(r"\bperdura\.(?=enqueue|complete)", cluster.schema + ".", text)
+            return re.sub(r"\bperdura\.(?=\w+\(|tasks|job|schedules)", cluster.schema + ".", text)
+
+        def printed(words, script=None):
+            return subprocess.run(words, input=script and named(script), text=True, check=True, env=environment,
+                                  stdout=subprocess.PIPE).stdout
 
         for text in examples("sql"):
-            subprocess.run(["psql", "-X", "-q", "-v", "ON_ERROR_STOP=1", url], input=named(text), text=True, check=True)
-        enqueues, completes = examples("python")
-        subprocess.run([sys.executable, "-c", named(enqueues)], check=True, env=environment)
+            told = printed(["psql", "-X", "-q", "-At", "-v", "ON_ERROR_STOP=1", url], text)
+            if "wait_for" in text:
+                self.assertEqual(told.split(), ["pending", "cancelled"])
+        enqueues, completes, asks = examples("python")
+        printed([sys.executable, "-c", named(enqueues)])
+        self.assertEqual(printed([sys.executable, "-c", named(asks)]), "cancelled\n")
         packages = os.environ.get("PERDURA_CLIENTS")
         if packages:
-            with tempfile.NamedTemporaryFile("w", suffix=".mjs", dir=packages) as script:
-                for text in examples("js"):
+            for text in examples("js"):
+                with tempfile.NamedTemporaryFile("w", suffix=".mjs", dir=packages) as script:
                     script.write(named(text))
-                script.flush()
-                subprocess.run(["node", script.name], check=True, env=environment)
+                    script.flush()
+                    told = printed(["node", script.name])
+                    self.assertTrue("wait_for" not in text or told == "cancelled\n", told)
         wanted = [["tea", "high"], ["coffee", "medium"], ["milk", "medium"]][:3 if packages else 2]
-        harness.wait_until(lambda: cluster.sql("SELECT count(*) FROM task_states") == [[str(len(wanted))]],
+        harness.wait_until(lambda: cluster.sql("SELECT count(*) FROM task_states s JOIN lanes USING (lane) "
+                                               "WHERE queue = 'mail'") == [[str(len(wanted))]],
                            what="the tasks of the examples")
         self.assertEqual(cluster.sql(
             "SELECT o.item, CASE t.priority WHEN 10 THEN 'high' ELSE 'medium' END FROM tasks t JOIN public.orders o "

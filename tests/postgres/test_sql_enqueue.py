@@ -453,14 +453,17 @@ class SqlEnqueue(SqlTest):
             f"SELECT c.relname FROM pg_class c WHERE c.relnamespace = '{self.nodes.schema}'::regnamespace AND c.relkind "
             f"IN ('r', 'p', 'v', 'S') AND (c.relkind <> 'S' AND has_any_column_privilege('{role}', c.oid, "
             f"'SELECT, INSERT, UPDATE') OR c.relkind = 'S' AND has_sequence_privilege('{role}', c.oid, 'USAGE, SELECT'))")]
-        self.assertEqual(tables, [])
+        self.assertEqual(tables, ["tasks"])  # INSERT, and the id that RETURNING gives
         self.assertEqual(self.nodes.sql(
             f"SELECT DISTINCT p.proname FROM pg_proc p WHERE p.pronamespace = '{self.nodes.schema}'::regnamespace AND "
             f"p.prosecdef AND has_function_privilege('{role}', p.oid, 'EXECUTE') AND p.prorettype <> 'trigger'::regtype "
-            "AND p.proname <> 'perdura_outside' ORDER BY 1"), [["checkpoint"], ["complete"], ["enqueue"], ["enqueue_many"], ["fail"]])
-        for text in ("SELECT * FROM @tasks", "DELETE FROM @intake_rows RETURNING 1", "SELECT @intake_tell()",
+            "AND p.proname <> 'perdura_outside' ORDER BY 1"), [
+                [name] for name in ("cancel", "checkpoint", "complete", "enqueue", "enqueue_many", "fail", "retry",
+                                    "status", "wait_for")])
+        for text in ("SELECT * FROM @tasks", "SELECT id FROM @tasks", "UPDATE @tasks SET status = 'cancelled'",
+                     "DELETE FROM @tasks", "DELETE FROM @intake_rows RETURNING 1", "SELECT @intake_tell()",
                      "SELECT @intake_reserve('default', 'key', 't', 'x', 1)", "SELECT nextval('@task_keys')",
-                     "SELECT @intake_grant('public')", "SELECT value FROM @store_info"):
+                     "SELECT @intake_grant('public', NULL)", "SELECT @intake_ask('cancel', NULL)", "SELECT value FROM @store_info"):
             with self.assertRaisesRegex(psycopg2.errors.InsufficientPrivilege, "permission denied"):
                 self.one(text, role=role)
         connection = self.connect(role)  # tables of its own are not taken for ours

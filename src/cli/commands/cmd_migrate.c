@@ -146,7 +146,8 @@ static int run_sql(struct call *call)
 static int run_grant(struct call *call)
 {
     return migrate(call, &(struct migrate_request){.action = MIGRATE_GRANT, .target = -1,
-                                                   .role = call->args[0]});
+                                                   .role = call->args[0],
+                                                   .only = call_text(call, "only")});
 }
 
 static const struct flag up_flags[] = {
@@ -158,6 +159,11 @@ static const struct flag down_flags[] = {
      .help = "last migration to keep (default: one step back)"},
     {.name = "lose-data", .type = FLAG_BOOL,
      .help = "also undo migrations that lose data"},
+    {0}};
+
+static const struct flag grant_flags[] = {
+    {.name = "only", .type = FLAG_TEXT, .value = "VERBS",
+     .help = "these verbs, a comma between them; others that the role had are taken back"},
     {0}};
 
 static const struct command migrate_status = {
@@ -182,12 +188,15 @@ static const struct command migrate_sql = {
 
 static const struct command migrate_grant = {
     .name = "grant", .arguments = "ROLE",
-    .summary = "Let a role of PostgreSQL enqueue and report tasks with SQL",
-    .details = "The role may call enqueue(), enqueue_many(), complete(), fail() and "
-               "checkpoint() in the schema of the store, and nothing else. access.sql_roles says "
-               "in which namespace.",
-    .example = "perdura migrate grant shop --store postgres://perdura@db.example.com/perdura",
-    .groups = FLAGS_STORE, .args_min = 1, .args_max = 1, .run = run_grant};
+    .summary = "Let a role of PostgreSQL use tasks with SQL",
+    .details = "The role may call enqueue(), enqueue_many(), complete(), fail(), checkpoint(), "
+               "cancel(), retry(), status() and wait_for() in the schema of the store, and "
+               "INSERT INTO tasks; nothing else. With --only it gets the verbs that are named: "
+               "enqueue, complete, fail, checkpoint, cancel, retry, status, wait_for. "
+               "access.sql_roles says in which namespace.",
+    .example = "perdura migrate grant shop --store postgres://perdura@db.example.com/perdura\n"
+               "perdura migrate grant web --only enqueue,status",
+    .flags = grant_flags, .groups = FLAGS_STORE, .args_min = 1, .args_max = 1, .run = run_grant};
 
 static const struct command *const subcommands[] = {&migrate_status, &migrate_up, &migrate_down,
                                                     &migrate_sql, &migrate_grant, NULL};

@@ -126,6 +126,7 @@ int config_check(const struct config *config, const char *name, struct err *err)
 int config_check_access(const struct config *config, const char *name, struct err *err);
 extern const struct config_record config_certificate_record, config_group_record;
 extern const struct config_record config_sql_role_record;
+bool config_type_pattern_valid(struct str type); /* exact, or a prefix ending in '*' */
 /* Those of `services:`, config_services.c. */
 int config_check_services(const struct config *config, const char *name, struct err *err);
 extern const struct config_record config_service_record;

@@ -2,6 +2,7 @@
  * together. A section that is wrong in one place is refused as a whole. Constant data, checks. */
 #include "cli/config/config.h"
 
+#include "base/enum_words.h"
 #include "base/json.h"
 #include "core/access/jwks_url.h"
 #include "core/access/outside.h"
@@ -55,6 +56,10 @@ static const struct config_field group_fields[] = {
 const struct config_record config_group_record = {"access.proxy.groups", sizeof(struct group_rule),
                                                   group_fields, NULL};
 
+/* As intake_verbs() has them, migration 0030. */
+static const char *const sql_verbs[] = {"enqueue", "complete", "fail",   "checkpoint",
+                                        "cancel",  "retry",    "status", "wait_for"};
+
 static int check_sql_role(const void *record, struct err *err)
 {
     const struct sql_role_rule *rule = record;
@@ -62,14 +67,29 @@ static int check_sql_role(const void *record, struct err *err)
     if (namespace_check_name(rule->namespace_name, NULL) < 0)
         return err_set(err, ERR_INVALID, "namespace '" STR_FMT "' is not the name of one",
                        STR_ARG(str_cut(rule->namespace_name, 200)));
+    for (uint32_t i = 0; i < rule->verbs_count; i++)
+        if (enum_words_find(rule->verbs[i], sql_verbs, sizeof sql_verbs / sizeof *sql_verbs) < 0)
+            return err_set(err, ERR_INVALID, "access.sql_roles: there is no verb '" STR_FMT "'; "
+                           "choose from enqueue, complete, fail, checkpoint, cancel, retry, "
+                           "status and wait_for", STR_ARG(str_cut(rule->verbs[i], 64)));
+    for (uint32_t i = 0; i < rule->types_count; i++)
+        if (!config_type_pattern_valid(rule->types[i]))
+            return err_set(err, ERR_INVALID, "access.sql_roles: type '" STR_FMT "' may have '*' at "
+                           "its end only", STR_ARG(str_cut(rule->types[i], 200)));
     return 0;
 }
 
 static const struct config_field sql_role_fields[] = {
     {.key = "access.sql_roles", .kind = CONFIG_TEXT, AT(sql_role_rule, role), .max = 63,
      .help = "role of the database"},
-    {.key = "access.sql_roles", .kind = CONFIG_TEXT, AT(sql_role_rule, namespace_name),
-     .max = BOUND_NAME_BYTES, .required = true, .help = "namespace it enqueues into"},
+    {.key = "namespace", .kind = CONFIG_TEXT, AT(sql_role_rule, namespace_name),
+     .max = BOUND_NAME_BYTES, .fallback = "default", .help = "namespace of its tasks"},
+    {.key = "verbs", .kind = CONFIG_TEXTS, AT(sql_role_rule, verbs),
+     .count_offset = offsetof(struct sql_role_rule, verbs_count), .max = 16,
+     .help = "which functions it may call (default: all that it was granted)"},
+    {.key = "types", .kind = CONFIG_TEXTS, AT(sql_role_rule, types),
+     .count_offset = offsetof(struct sql_role_rule, types_count), .max = 256,
+     .help = "types of tasks that it may enqueue and change, exact or with '*' at the end"},
     {0}};
 const struct config_record config_sql_role_record = {
     "access.sql_roles", sizeof(struct sql_role_rule), sql_role_fields, check_sql_role};

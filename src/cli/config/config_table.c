@@ -20,7 +20,7 @@
      SETTING(retention.log_levels_ms[level]), .min = 1, .max = BOUND_DELAY_MS,              \
      .help = "what " word " lines say; the line stays, emptied (default: retention.logs)"}
 
-static bool type_pattern_valid(struct str type)
+bool config_type_pattern_valid(struct str type)
 {
     const char *star = type.len ? memchr(type.data, '*', type.len) : NULL;
 
@@ -56,7 +56,7 @@ static int check_handler(const void *record, struct err *err)
 
     TRY(check_pointers(rule, err));
 
-    if (!type_pattern_valid(rule->type))
+    if (!config_type_pattern_valid(rule->type))
         return err_set(err, ERR_INVALID, "type '" STR_FMT "' must be exact, or a prefix with one "
                        "'*' at its end", STR_ARG(rule->type));
     for (uint32_t i = 0; i < rule->queues_count; i++)
@@ -98,7 +98,7 @@ static int check_rule(const void *record, struct err *err)
 
     if (!rule->type.data && !rule->metadata_pointer.data)
         return err_set(err, ERR_INVALID, "a rule needs type or metadata to say what it matches");
-    if (rule->type.data && !type_pattern_valid(rule->type))
+    if (rule->type.data && !config_type_pattern_valid(rule->type))
         return err_set(err, ERR_INVALID, "type '" STR_FMT "' must be exact, or a prefix with one "
                        "'*' at its end", STR_ARG(rule->type));
     return 0;
@@ -321,7 +321,8 @@ static const struct config_field root_fields[] = {
      .help = "role of PostgreSQL that sees its own rows only, for SQL past the server"},
     {.key = "access.sql_roles", .live = true, .kind = CONFIG_GROUPS,
      SETTING_LIST(access.sql_roles), .max = 1024, .record = &config_sql_role_record,
-     .help = "namespaces that roles of PostgreSQL enqueue into: a mapping (default: default)"},
+     .help = "what roles of PostgreSQL may do with SQL: {shop: web}, or {shop: {namespace: web, "
+             "verbs: [enqueue], types: ['order:*']}}"},
     {.key = "allowed_hosts", .live = true, .kind = CONFIG_TEXTS, SETTING_LIST(access.hosts),
      .max = 256, .help = "additional values of the Host header that the server accepts"},
     {.key = "access.jwt.issuer", .live = true, .kind = CONFIG_TEXT, SETTING(access.jwt.issuer),

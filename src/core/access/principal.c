@@ -13,6 +13,7 @@ static const char *const kind_words[PRINCIPAL_KIND_COUNT] = {
     [PRINCIPAL_JWT] = "jwt",
     [PRINCIPAL_CERTIFICATE] = "certificate",
     [PRINCIPAL_PROXY] = "proxy",
+    [PRINCIPAL_SQL] = "sql",
 };
 
 const char *principal_kind_word(enum principal_kind kind)

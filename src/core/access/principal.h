@@ -17,6 +17,7 @@ enum principal_kind {
     PRINCIPAL_JWT,
     PRINCIPAL_CERTIFICATE,
     PRINCIPAL_PROXY,
+    PRINCIPAL_SQL,         /* a role of the database, in a transaction of its own */
     PRINCIPAL_KIND_COUNT
 };
 

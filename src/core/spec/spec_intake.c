@@ -1,6 +1,7 @@
 #include "core/spec/spec_intake.h"
 
 #include "base/buf.h"
+#include "base/enum_words.h"
 #include "base/json.h"
 #include "core/bounds.h"
 #include "core/field.h"
@@ -15,21 +16,27 @@ static const struct field intake_fields[] = {
     INTAKE(created_at, created_at_us, TIME, FIELD_ALWAYS)};
 const struct field_table intake_table = FIELD_TABLE(intake_row, "intake", "r", intake_fields);
 
-FIELD_WORDS(report_op, report_op, REPORT_START);
+static const char *const verb_words[INTAKE_VERB_COUNT] = {
+    [INTAKE_COMPLETE] = "complete", [INTAKE_FAIL] = "fail",   [INTAKE_CHECKPOINT] = "checkpoint",
+    [INTAKE_CANCEL] = "cancel",     [INTAKE_RETRY] = "retry", [INTAKE_DELETE] = "delete"};
+
+ENUM_WORDS(intake_verb, verb_words);
+FIELD_WORDS(intake_verb, intake_verb, INTAKE_CHECKPOINT);
 
 #define REPORT(column, member, ...) FIELD_ROW(intake_report, column, report.member, __VA_ARGS__)
 static const struct field report_columns[] = {
     FIELD_ROW(intake_report, seq, seq, INT, 0),
     REPORT(id, task_id, UUID, 0),
     REPORT(lease_token, lease_token, INT, 0),
-    REPORT(op, op, WORD, 0, .words = &report_op_words),
+    FIELD_ROW(intake_report, op, verb, WORD, 0, .words = &intake_verb_words),
     REPORT(progress, progress, INT, 0),
     REPORT(name, name, TEXT, 0),
     REPORT(data, data, TEXT, FIELD_LONG),
     REPORT(result, result, TEXT, FIELD_LONG),
     REPORT(error, error, TEXT, 0),
     REPORT(details, details, TEXT, 0),
-    REPORT(retryable, retryable, BOOL, 0)};
+    REPORT(retryable, retryable, BOOL, 0),
+    FIELD_ROW(intake_report, asked_by, asked_by, TEXT, 0)};
 const struct field_table intake_report_table =
     FIELD_TABLE(intake_report, "intake_report", "r", report_columns);
 

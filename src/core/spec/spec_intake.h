@@ -18,10 +18,25 @@ struct intake_row {
 
 extern const struct field_table intake_table;
 
-/* What a program said with SQL of a task that it holds, under its lease. */
+/* What a program says with SQL of a task: that it holds, under its lease; or what it asks for. */
+enum intake_verb {
+    INTAKE_COMPLETE,
+    INTAKE_FAIL,
+    INTAKE_CHECKPOINT,
+    INTAKE_CANCEL,
+    INTAKE_RETRY,
+    INTAKE_DELETE,
+    INTAKE_VERB_COUNT
+};
+
+const char *intake_verb_word(enum intake_verb verb);
+bool intake_verb_parse(struct str word, enum intake_verb *verb);
+
 struct intake_report {
     int64_t seq;
-    struct report report;
+    enum intake_verb verb;
+    struct report report; /* without its op */
+    struct str asked_by;  /* the role of the database; absent of reports */
 };
 
 extern const struct field_table intake_report_table;

@@ -5,6 +5,7 @@
 #include "engine/audit/trail.h"
 
 #include "base/fault.h"
+#include "base/json.h"
 #include "engine/batch.h"
 #include "engine/engine_state.h"
 #include "store/audit_store.h"
@@ -60,6 +61,26 @@ int trail_note_id(struct batch *batch, const struct request *request, const char
 
     uuid_format(id, text);
     return trail_note(batch, request, action, object_kind, str_of(text), change, err);
+}
+
+int trail_note_refused(struct batch *batch, const struct request *request, const char *action,
+                       const struct uuid *task_id, const struct err *why, struct err *err)
+{
+    BUF_AUTO struct buf change = BUF_INIT(AUDIT_CHANGE_BYTES_MAX);
+    struct audit_entry entry = {.action = str_of(action),
+                                .object_kind = STR("task"),
+                                .outcome = STR(AUDIT_REFUSED)};
+    char id[UUID_TEXT_BYTES];
+
+    uuid_format(task_id, id);
+    buf_format(&change, "{\"code\":\"%s\"", err_word(why->code));
+    json_write_member_string(&change, "reason", str_of(why->text));
+    buf_byte(&change, '}');
+    entry.object_id = arena_str(&batch->arena, str_of(id));
+    entry.change = arena_str(&batch->arena, buf_view(&change));
+    TRY_MEMORY(entry.object_id.data && entry.change.data);
+    audit_by(&entry, request->caller, &batch->arena);
+    return add(batch, &entry, err);
 }
 
 int trail_note_configured(struct batch *batch, const char *action, const char *object_kind,

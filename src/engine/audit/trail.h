@@ -24,6 +24,9 @@ int trail_note_in(struct batch *batch, const struct request *request, struct str
 int trail_note_id(struct batch *batch, const struct request *request, const char *action,
                   const char *object_kind, const struct uuid *id, struct str change,
                   struct err *err);
+/* That it was refused, and why. */
+int trail_note_refused(struct batch *batch, const struct request *request, const char *action,
+                       const struct uuid *task_id, const struct err *why, struct err *err);
 /* What the configuration of this node changed. */
 int trail_note_configured(struct batch *batch, const char *action, const char *object_kind,
                           struct str object_id, struct err *err);

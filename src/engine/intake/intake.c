@@ -1,9 +1,11 @@
 /* What programs said with SQL, in transactions of their own. Tasks that they enqueued are rows of
  * the store that become tasks here, by the rules of every request. A report of a task that a
  * program holds has locked and marked the task's row; whichever batch needs the task next applies
- * the report first, so the effects of the program and the outcome are one. A hint comes with the
- * commit of the program; a poll twice a second finds what no hint announced. Any node takes rows
- * in, and each once: it locks them, and removes them in the transaction that does what they say.
+ * the report first, so the effects of the program and the outcome are one. What programs ask for
+ * (cancel, retry, delete) locks nothing and is applied as if it had come over HTTP. A hint comes
+ * with the commit of the program; a poll twice a second finds what no hint announced. Any node
+ * takes rows in, and each once: it locks them, and removes them in the transaction that does what
+ * they say.
  *
  * What a request would be refused for ends as a failed task that says why, because its id is known
  * already. A bound of its namespace that would pass only puts it off. */
@@ -12,9 +14,11 @@
 #include "base/fault.h"
 #include "base/json.h"
 #include "core/bounds.h"
+#include "engine/audit/trail.h"
 #include "engine/batch.h"
 #include "engine/engine_state.h"
 #include "engine/namespaces/namespaces.h"
+#include "engine/tasks/control.h"
 #include "engine/tasks/enqueue.h"
 #include "engine/tasks/reports.h"
 #include "store/intake_store.h"
@@ -24,6 +28,20 @@
 #define DEPTH_MAX 16                      /* of tasks that depend on others: the stack is small */
 #define PAUSE_US CLOCK_SECOND_US          /* of what was put off */
 
+/* What each verb does: a report of a worker, or, with a hint for who is refused, a request. */
+static const struct act {
+    const char *hint;
+    enum control_op control;
+    enum report_op report;
+} acts[INTAKE_VERB_COUNT] = {
+    [INTAKE_COMPLETE] = {.report = REPORT_COMPLETE},
+    [INTAKE_FAIL] = {.report = REPORT_FAIL},
+    [INTAKE_CHECKPOINT] = {.report = REPORT_CHECKPOINT},
+    [INTAKE_CANCEL] = {"It has ended: nothing is left to stop.", CONTROL_CANCEL},
+    [INTAKE_RETRY] = {"status() tells how it stands; cancel() ends one that runs.", CONTROL_RETRY},
+    [INTAKE_DELETE] = {"A task is deleted when it has ended.", CONTROL_DELETE},
+};
+
 static const struct intake_verbs *verbs_of(const struct batch *batch)
 {
     return batch->store->intake;
@@ -31,16 +49,67 @@ static const struct intake_verbs *verbs_of(const struct batch *batch)
 
 /* ---- what SQL must know ---- */
 
+static void write_texts(struct buf *out, const char *name, const struct str *texts,
+                        uint32_t count)
+{
+    if (!texts)
+        return;
+    buf_format(out, ",\"%s\":[", name);
+    for (uint32_t i = 0; i < count; i++) {
+        json_comma(out);
+        json_write_string(out, texts[i]);
+    }
+    buf_byte(out, ']');
+}
+
+/* A namespace, or an object where a role may not do all. */
 static struct str roles_json(const struct settings *settings, struct arena *arena)
 {
-    BUF_AUTO struct buf text = BUF_INIT(256 * 1024);
+    BUF_AUTO struct buf text = BUF_INIT(1024 * 1024);
 
     buf_byte(&text, '{');
     for (uint32_t i = 0; i < settings->access.sql_roles_count; i++) {
+        const struct sql_role_rule *rule = &settings->access.sql_roles[i];
+        bool narrow = rule->verbs || rule->types;
+
         json_comma(&text);
-        json_write_string(&text, settings->access.sql_roles[i].role);
-        buf_byte(&text, ':');
-        json_write_string(&text, settings->access.sql_roles[i].namespace_name);
+        json_write_string(&text, rule->role);
+        buf_text(&text, narrow ? ":{\"namespace\":" : ":");
+        json_write_string(&text, rule->namespace_name);
+        write_texts(&text, "verbs", rule->verbs, rule->verbs_count);
+        write_texts(&text, "types", rule->types, rule->types_count);
+        buf_text(&text, narrow ? "}" : "");
+    }
+    buf_byte(&text, '}');
+    return text.failed ? STR_NONE : arena_str(arena, buf_view(&text));
+}
+
+/* In which statuses a request is refused, held by a worker or not, and with which words: rules are
+ * not written again in SQL. */
+static struct str verbs_json(struct arena *arena)
+{
+    BUF_AUTO struct buf text = BUF_INIT(64 * 1024);
+
+    for (enum intake_verb verb = 0; verb < INTAKE_VERB_COUNT; verb++) {
+        const struct act *act = &acts[verb];
+
+        if (!act->hint)
+            continue;
+        buf_format(&text, "%c\"%s\":{\"as\":\"%s\",\"hint\":\"%s\"", text.len ? ',' : '{',
+                   intake_verb_word(verb), control_done_word(act->control), act->hint);
+        for (int held = 0; held < 2; held++) {
+            buf_text(&text, held ? ",\"held\":{" : ",\"free\":{");
+            for (enum status status = STATUS_NONE + 1; status < STATUS_COUNT; status++) {
+                const char *advice = control_advice(act->control, status, held);
+
+                if (!advice)
+                    continue;
+                json_comma(&text);
+                buf_format(&text, "\"%s\":\"%s\"", status_word(status), advice);
+            }
+            buf_byte(&text, '}');
+        }
+        buf_byte(&text, '}');
     }
     buf_byte(&text, '}');
     return text.failed ? STR_NONE : arena_str(arena, buf_view(&text));
@@ -91,6 +160,7 @@ static int publish(struct batch *batch, struct err *err)
     if (batch->engine->nodes.intake.published == settings)
         return 0;
     TRY(publish_one(batch, "sql_roles", roles_json(settings, &batch->arena), &known, err));
+    TRY(publish_one(batch, "sql_verbs", verbs_json(&batch->arena), &known, err));
     TRY(publish_one(batch, "sealed_types", sealed_json(settings, &batch->arena), &known, err));
     if (known) /* else it looks again after this commit */
         batch->engine->nodes.intake.published = settings;
@@ -220,6 +290,8 @@ static int unmark(struct batch *batch, const struct intake_report *rows, uint32_
         ids[i] = rows[i].report.task_id;
     TRY(batch_prefetch(batch, ids, count, err));
     for (uint32_t i = 0; i < count; i++) {
+        if (acts[rows[i].verb].hint) /* a request marks nothing */
+            continue;
         TRY(batch_task(batch, &ids[i], &task, err));
         if (!task || task->lease.outcome_token >= 0)
             continue;
@@ -229,7 +301,47 @@ static int unmark(struct batch *batch, const struct intake_report *rows, uint32_
     return 0;
 }
 
-static int apply_reports(struct batch *batch, struct intake_report *rows, uint32_t count,
+/* ---- requests ---- */
+
+/* *done: applied, or refused, which the audit trail says, because the program has its answer; else
+ * a bound of the namespace puts it off. */
+static int apply_ask(struct batch *batch, const struct intake_report *row, bool *done,
+                     struct err *err)
+{
+    struct principal asks = {.kind = PRINCIPAL_SQL,
+                             .name = row->asked_by,
+                             .scopes = SCOPE_BIT(SCOPE_ADMIN)};
+    struct caller caller = {.principal = &asks};
+    struct control_request request = {
+        .base = {.kind = REQUEST_CONTROL, .arena = &batch->arena, .caller = &caller},
+        .task_id = row->report.task_id, .op = acts[row->verb].control, .actor = ACTOR_API,
+        .if_version = -1};
+    struct err *why = &request.base.err;
+    struct task *task = NULL;
+    int rc = batch_task(batch, &row->report.task_id, &task, why);
+
+    FAULT_POINT("intake.ask");
+    if (rc == 0 && !task)
+        return 0; /* deleted meanwhile */
+    if (rc == 0) {
+        caller.namespace_name = asks.namespace_name = task->spec.namespace_name;
+        rc = control_apply(batch, &request.base);
+    }
+    if (rc == 0)
+        return 0;
+    if (is_failure(why->code)) {
+        *err = *why;
+        return rc;
+    }
+    *done = why->code != ERR_RATE;
+    if (!*done)
+        return verbs_of(batch)->reports_put_off(batch->store, uuid7_key(&row->report.task_id),
+                                                batch->now_us + PAUSE_US, err);
+    return task ? trail_note_refused(batch, &request.base, control_action(request.op),
+                                     &request.task_id, why, err) : 0;
+}
+
+static int apply_reports(struct batch *batch, const struct intake_report *rows, uint32_t count,
                          struct err *err)
 {
     struct report_request request = {.base = {.kind = REQUEST_REPORT, .arena = &batch->arena},
@@ -242,6 +354,7 @@ static int apply_reports(struct batch *batch, struct intake_report *rows, uint32
         TRY_MEMORY(arena_alloc_array(&batch->arena, count, sizeof(struct report_result)));
     for (uint32_t i = 0; i < count; i++) {
         request.reports[i] = rows[i].report;
+        request.reports[i].op = acts[rows[i].verb].report;
         request.reports[i].delay_ms = -1;
         request.reports[i].by_sql = true;
     }
@@ -256,10 +369,32 @@ static int apply_reports(struct batch *batch, struct intake_report *rows, uint32
     return rc;
 }
 
+/* In their order. *done of them are first in rows afterwards; the others are put off. */
+static int apply_all(struct batch *batch, struct intake_report *rows, uint32_t count,
+                     uint32_t *done, struct err *err)
+{
+    *done = 0;
+    for (uint32_t at = 0; at < count;) {
+        uint32_t first = at;
+        bool goes = true;
+
+        while (at < count && !acts[rows[at].verb].hint)
+            at++;
+        if (at > first)
+            TRY(apply_reports(batch, rows + first, at - first, err));
+        else
+            TRY(apply_ask(batch, &rows[at++], &goes, err));
+        for (; goes && first < at; first++)
+            rows[(*done)++] = rows[first];
+    }
+    return 0;
+}
+
 static int take_reports(struct batch *batch, struct intake_report *rows, uint32_t count,
                         struct err *err)
 {
     struct intake *intake = &batch->engine->nodes.intake;
+    uint32_t done;
     int rc;
 
     if (count == 0)
@@ -268,9 +403,9 @@ static int take_reports(struct batch *batch, struct intake_report *rows, uint32_
     intake->reporting = true;
     rc = unmark(batch, rows, count, err);
     if (rc == 0)
-        rc = apply_reports(batch, rows, count, err);
+        rc = apply_all(batch, rows, count, &done, err);
     intake->reporting = false;
-    return rc < 0 ? rc : verbs_of(batch)->reports_done(batch->store, rows, count, err);
+    return rc < 0 ? rc : verbs_of(batch)->reports_done(batch->store, rows, done, err);
 }
 
 /* If another node has just applied them, the write of the mark makes this one begin again. */
@@ -311,8 +446,8 @@ int intake_run(struct batch *batch, int64_t *next_us, struct err *err)
             rows[done_count++] = rows[i];
     }
     TRY(verbs_of(batch)->done(batch->store, rows, done_count, err));
-    TRY(verbs_of(batch)->reports(batch->store, ROWS_MAX, BYTES_MAX, &batch->arena, &reports,
-                                 &reports_count, err));
+    TRY(verbs_of(batch)->reports(batch->store, batch->now_us, ROWS_MAX, BYTES_MAX, &batch->arena,
+                                 &reports, &reports_count, err));
     TRY(take_reports(batch, reports, reports_count, err));
     if (count + reports_count > 1) /* after a single one the keeper looks, which costs no commit */
         *next_us = batch->now_us;

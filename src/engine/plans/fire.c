@@ -5,6 +5,7 @@
 #include "engine/plans/fire.h"
 
 #include "base/fault.h"
+#include "base/hash.h"
 #include "core/bounds.h"
 #include "core/plan/job.h"
 #include "engine/batch.h"
@@ -266,6 +267,23 @@ static int fire_all(struct batch *batch, int64_t *next_us, struct err *err)
     return 0;
 }
 
+/* A person wrote schedules or patterns with SQL: those that have no next instant get one. */
+static int look_by_hand(struct batch *batch, struct err *err)
+{
+    struct engine *engine = batch->engine;
+    struct str count;
+    uint64_t hash;
+
+    if (!batch->store->intake)
+        return 0;
+    TRY(batch->store->verbs->info_get(batch->store, "catalog_by_hand", &batch->arena, &count, err));
+    hash = count.data ? hash_bytes64(count.data, count.len, 0) : 0;
+    if (hash != engine->plans.by_hand_seen)
+        zones_begin(engine);
+    engine->plans.by_hand_seen = hash;
+    return 0;
+}
+
 /* *engine_us is when to come again, by the engine's clock: the wall may be set meanwhile, so every
  * sweep looks, too. */
 int fire_run(struct batch *batch, int64_t *engine_us, struct err *err)
@@ -281,6 +299,7 @@ int fire_run(struct batch *batch, int64_t *engine_us, struct err *err)
     TRY(batch_flush(batch, err));
     TRY(catalog_look(batch, err));
     TRY(fire_all(batch, &next_us, err));
+    TRY(look_by_hand(batch, err));
     TRY(zones_follow(batch, &more, &next_us, err));
     in_us = next_us == INT64_MAX ? INT64_MAX : next_us - batch->wall_us;
     *engine_us = more || in_us <= 0           ? batch->now_us

@@ -9,6 +9,7 @@
 struct plans {
     struct catalog_cache catalog;
     uint64_t zones_seen;        /* the generation of zones that plans follow ... */
+    uint64_t by_hand_seen; /* a hash of how often people wrote the catalog with SQL */
     struct uuid zones_after[2]; /* ... as far as this schedule, and this pattern */
     bool zones_known;           /* ... all of them */
     bool zones_faulty;          /* some could not be planned */

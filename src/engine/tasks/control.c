@@ -26,6 +26,35 @@ static int refuse_transition(struct err *err, const struct task *task, const cha
                    status_word(task->status), what, advice);
 }
 
+const char *control_done_word(enum control_op op)
+{
+    return op == CONTROL_CANCEL ? "cancelled" : op == CONTROL_RETRY ? "retried" : "deleted";
+}
+
+const char *control_advice(enum control_op op, enum status status, bool held)
+{
+    if (op == CONTROL_CANCEL)
+        return status_allows(status, STATUS_CANCELLED, MOVE_CANCEL) ? NULL : "";
+    if (op == CONTROL_RETRY && !status_allows(status, STATUS_PENDING, MOVE_RETRY))
+        return "; only an ended or orphaned one can";
+    if (op == CONTROL_RETRY && held && status == STATUS_ORPHANED)
+        return " while its worker has not stopped it; try again in a moment";
+    if (op == CONTROL_DELETE && !status_ended(status))
+        return "; cancel it first";
+    if (op == CONTROL_DELETE && held)
+        return " while its worker has not stopped; try again in a moment";
+    return NULL;
+}
+
+/* Before one of these three. */
+static int check_advice(const struct task *task, struct control_request *request)
+{
+    const char *advice = control_advice(request->op, task->status, task->lease.held);
+
+    return advice ? refuse_transition(&request->base.err, task, control_done_word(request->op),
+                                      advice) : 0;
+}
+
 int control_cancel(struct batch *batch, struct task *task, enum actor actor, const char *state,
                    struct str detail, struct err *err)
 {
@@ -46,11 +75,9 @@ int control_cancel(struct batch *batch, struct task *task, enum actor actor, con
 
 static int cancel(struct batch *batch, struct task *task, struct control_request *request)
 {
-    struct err *err = &request->base.err;
-
-    if (!status_allows(task->status, STATUS_CANCELLED, MOVE_CANCEL))
-        return refuse_transition(err, task, "cancelled", "");
-    return control_cancel(batch, task, request->actor, "Cancelled by user", request->reason, err);
+    TRY(check_advice(task, request));
+    return control_cancel(batch, task, request->actor, "Cancelled by user", request->reason,
+                          &request->base.err);
 }
 
 static int retry(struct batch *batch, struct task *task, struct control_request *request)
@@ -59,11 +86,7 @@ static int retry(struct batch *batch, struct task *task, struct control_request 
     bool ended = status_ended(task->status);
     int64_t open = 0;
 
-    if (!status_allows(task->status, STATUS_PENDING, MOVE_RETRY))
-        return refuse_transition(err, task, "retried", "; only an ended or orphaned one can");
-    if (task->lease.held && task->status == STATUS_ORPHANED)
-        return refuse_transition(err, task, "retried", " while its worker has not stopped it; try "
-                                                       "again in a moment");
+    TRY(check_advice(task, request));
     if (!request->ignore_dependencies)
         TRY(unsatisfied_check_retry(batch, task, &open, err));
     TRY(makers_vouch(batch, &request->base, task, err));
@@ -240,11 +263,7 @@ static int delete_task(struct batch *batch, struct task *task, struct control_re
 {
     struct err *err = &request->base.err;
 
-    if (!status_ended(task->status))
-        return refuse_transition(err, task, "deleted", "; cancel it first");
-    if (task->lease.held)
-        return refuse_transition(err, task, "deleted", " while its worker has not stopped; try "
-                                                       "again in a moment");
+    TRY(check_advice(task, request));
     TRY(batch_flush(batch, err));
     TRY(batch_settle(batch, err));
     TRY(batch_flush(batch, err));
@@ -263,15 +282,21 @@ static struct str tell_update(struct batch *batch, const struct task_about *befo
                         STR_ARG(old), STR_ARG(new));
 }
 
-/* What a task says of itself is in its events; here is who did it, and what it was before. */
-static int audit(struct batch *batch, const struct task *task, struct control_request *request,
-                 enum status from, int64_t priority, const struct task_about *about)
+const char *control_action(enum control_op op)
 {
     static const char *const actions[] = {
         [CONTROL_CANCEL] = "task.cancel",         [CONTROL_RETRY] = "task.retry",
         [CONTROL_PAUSE] = "task.pause",           [CONTROL_RESUME] = "task.resume",
         [CONTROL_PRIORITIZE] = "task.prioritize", [CONTROL_RECOVER] = "task.recover",
         [CONTROL_UPDATE] = "task.update",         [CONTROL_DELETE] = "task.delete"};
+
+    return actions[op];
+}
+
+/* What a task says of itself is in its events; here is who did it, and what it was before. */
+static int audit(struct batch *batch, const struct task *task, struct control_request *request,
+                 enum status from, int64_t priority, const struct task_about *about)
+{
     struct str change = STR_NONE;
 
     bool only_looks = request->op == CONTROL_RECOVER && request->method == RECOVERY_VALIDATE_ONLY;
@@ -292,8 +317,8 @@ static int audit(struct batch *batch, const struct task *task, struct control_re
     else if (task->status != from)
         change = batch_text(batch, "{\"before\":{\"status\":\"%s\"},\"after\":{\"status\":\"%s\"}}",
                             status_word(from), status_word(task->status));
-    return trail_note_id(batch, &request->base, actions[request->op], "task", &request->task_id,
-                         change, &request->base.err);
+    return trail_note_id(batch, &request->base, control_action(request->op), "task",
+                         &request->task_id, change, &request->base.err);
 }
 
 static int no_such_task(const struct uuid *id, struct err *err)

@@ -7,6 +7,11 @@
 
 struct batch;
 
+/* Why a task in this status, held by a worker or not, cannot be cancelled, retried or deleted: the
+ * end of the sentence, which may be empty; NULL = it can. */
+const char *control_advice(enum control_op op, enum status status, bool held);
+const char *control_action(enum control_op op); /* of the audit trail: "task.cancel" */
+const char *control_done_word(enum control_op op); /* "cancelled", "retried", "deleted" */
 int control_apply(struct batch *batch, struct request *base);
 int control_cancel(struct batch *batch, struct task *task, enum actor actor, const char *state,
                    struct str detail, struct err *err);

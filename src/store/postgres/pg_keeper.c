@@ -332,7 +332,8 @@ static void look_soon(struct pg_keeper *keeper)
 static bool look(struct pg_keeper *keeper)
 {
     PGresult *result = ask_in_place(keeper, "SELECT 1 FROM intake_rows WHERE due_at <= now() "
-                                    "UNION ALL SELECT 1 FROM intake_reports LIMIT 1", 0, NULL);
+                                    "UNION ALL SELECT 1 FROM intake_reports WHERE due_at <= now() "
+                                    "LIMIT 1", 0, NULL);
     bool found = result && PQntuples(result) > 0;
 
     PQclear(result);

@@ -44,11 +44,13 @@ static const struct field said_fields[] = {FIELD_ROW(intake_report, seq, seq, IN
 static const struct field_table said_table =
     FIELD_TABLE(intake_report, "intake_said", "r", said_fields);
 
-static int intake_reports(struct store *store, uint32_t tasks, int64_t bytes, struct arena *arena,
-                          struct intake_report **rows, uint32_t *count, struct err *err)
+static int intake_reports(struct store *store, int64_t now_us, uint32_t tasks, int64_t bytes,
+                          struct arena *arena, struct intake_report **rows, uint32_t *count,
+                          struct err *err)
 {
     return rows_take(rows_of(store),
-                     ROWS_QUERY(ROWS_intake_reports, value_int(tasks), value_int(bytes)),
+                     ROWS_QUERY(ROWS_intake_reports, value_int(tasks), value_int(bytes),
+                                value_moment(now_us)),
                      &intake_report_table, arena, ROWS_INTO(rows), count, err);
 }
 
@@ -66,6 +68,14 @@ static int intake_reports_done(struct store *store, const struct intake_report *
                          count, NULL, err);
 }
 
+static int intake_reports_put_off(struct store *store, int64_t key, int64_t due_at_us,
+                                  struct err *err)
+{
+    return rows_run(rows_of(store),
+                    ROWS_QUERY(ROWS_intake_reports_put_off, value_int(key),
+                               value_moment(due_at_us)), NULL, err);
+}
+
 static int intake_count(struct store *store, int64_t *rows, struct err *err)
 {
     return rows_numbers(rows_of(store), ROWS_PLAIN(ROWS_intake_count), rows, 1, err);
@@ -76,12 +86,13 @@ static int intake_hold(struct store *store, struct err *err)
     return rows_run(rows_of(store), ROWS_PLAIN(ROWS_intake_hold), NULL, err);
 }
 
-static int intake_grant(struct store *store, struct str role, struct err *err)
+static int intake_grant(struct store *store, struct str role, struct str verbs, struct err *err)
 {
     int64_t rows_count;
 
-    return rows_run(rows_of(store), ROWS_QUERY(ROWS_intake_grant, value_text(role)), &rows_count,
-                    err);
+    return rows_run(rows_of(store),
+                    ROWS_QUERY(ROWS_intake_grant, value_text(role), value_text(verbs)),
+                    &rows_count, err);
 }
 
 const struct intake_verbs rows_intake_verbs = {
@@ -92,6 +103,7 @@ const struct intake_verbs rows_intake_verbs = {
     .reports = intake_reports,
     .reports_of = intake_reports_of,
     .reports_done = intake_reports_done,
+    .reports_put_off = intake_reports_put_off,
     .count = intake_count,
     .hold = intake_hold,
     .grant = intake_grant,

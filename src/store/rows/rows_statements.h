@@ -87,7 +87,8 @@
     X(jobs_hold) X(worker_one) X(worker_renew) X(queue_make) X(queue_lock) X(held_of_queue)        \
     X(queues_lock) X(key_held) X(bucket_one) X(bucket_put) X(audit_lock)                           \
     X(intake_due) X(intake_one) X(intake_done) X(intake_put_off) X(intake_count)           \
-    X(intake_hold) X(intake_grant) X(intake_reports) X(intake_reports_of) X(intake_reports_done)
+    X(intake_hold) X(intake_grant) X(intake_reports) X(intake_reports_of) X(intake_reports_done)   \
+    X(intake_reports_put_off)
 
 #define ROWS_STATEMENTS(X) ROWS_COMMON_STATEMENTS(X) ROWS_SHARED_STATEMENTS(X)
 

@@ -26,7 +26,7 @@ SELECT r.task, r.id, r.namespace, r.type, r.payload, r.options::text, r.created_
 FROM intake_rows r WHERE r.task = $1 AND r.id = $2;
 
 -- name: intake_grant
-SELECT intake_grant($1);
+SELECT intake_grant($1, $2);
 
 -- name: intake_count
 SELECT (SELECT count(*) FROM intake_rows) + (SELECT count(*) FROM intake_reports);
@@ -40,7 +40,7 @@ LOCK TABLE intake_rows, intake_reports IN SHARE MODE;
 -- name: intake_reports
 WITH first AS MATERIALIZED (
     SELECT r.task, r.seq FROM intake_reports r
-    WHERE NOT EXISTS (SELECT FROM intake_reports e WHERE e.task = r.task AND e.seq < r.seq)
+    WHERE r.due_at <= $3 AND NOT EXISTS (SELECT FROM intake_reports e WHERE e.task = r.task AND e.seq < r.seq)
     ORDER BY r.seq LIMIT $1 FOR UPDATE SKIP LOCKED),
 whole AS (
     SELECT task FROM (SELECT first.task, sum(size) OVER (ORDER BY first.seq) - size AS before
@@ -48,13 +48,16 @@ whole AS (
             + coalesce(octet_length(r.details), 0)) AS size FROM intake_reports r WHERE r.task = first.task) s) sized
     WHERE before < $2)
 SELECT r.seq, r.id, r.lease_token, r.op, coalesce(r.progress, -1), r.name, r.data, r.result, r.error, r.details,
-    r.retryable
+    r.retryable, r.asked_by
 FROM intake_reports r WHERE r.task IN (SELECT task FROM whole) ORDER BY r.seq;
 
 -- name: intake_reports_of
 SELECT r.seq, r.id, r.lease_token, r.op, coalesce(r.progress, -1), r.name, r.data, r.result, r.error, r.details,
-    r.retryable
+    r.retryable, r.asked_by
 FROM intake_reports r WHERE r.task = $1 ORDER BY r.seq FOR UPDATE;
 
 -- name: intake_reports_done
 DELETE FROM intake_reports r USING unnest($1::bigint[]) AS v (seq) WHERE r.seq = v.seq;
+
+-- name: intake_reports_put_off
+UPDATE intake_reports SET due_at = $2 WHERE task = $1;
