@@ -22,6 +22,7 @@ struct server_shown {
     struct span_export *spans;
     const struct service_views *services; /* services that this node calls */
     struct consistency *consistency;
+    const struct inbox_views *inboxes;
     const struct agent_views *agents;     /* what agents of this node did */
 };
 
