@@ -122,7 +122,7 @@ class FromSqlite(SqliteInboxes):
                  ("t", "{}", "[]", "options must be a JSON object"), ("t", "{}", '{"a": ', "malformed at byte 6"),
                  ("t", "{}", '{"surprise": 1}', "surprise"), (None, "{}", "{}", "no type"),
                  ("t", '{}', '{"type": "u"}', ""), ("t", "{}", '{"priority": "no"}', "priority"),
-                 ("x" * 5000, "{}", "{}", "type is longer"), (b"\xff\xfe", "{}", "{}", ""),
+                 ("x" * 5000, "{}", "{}", "type is longer"), (b"\xff\xfe", "{}", "{}", "UTF-8"),
                  ("t", "{}", json.dumps({"metadata": {"a": "x" * 3000000}}), "larger than 2 MiB"),
                  ("t", json.dumps("x" * (64 << 20)), "{}", "larger than 1 MiB")]
         for kind, payload, options, _ in cases:
@@ -169,6 +169,19 @@ class FromSqlite(SqliteInboxes):
         self.fails("locked")
         other.execute("COMMIT")
         other.close()
+        self.box.emptied()
+        self.assertEqual([task["type"] for task in self.tasks()], ["first", "second"])
+
+    def test_a13_marks_that_a_trigger_keeps_out_double_nothing(self):
+        self.ready()
+        self.box.run("CREATE TRIGGER no BEFORE UPDATE ON @ BEGIN SELECT raise(IGNORE); END")
+        self.box.put("first")
+        self.fails("cannot be marked", "trigger")
+        self.box.put("second")
+        self.fails("cannot be marked", "trigger")
+        self.assertEqual([task["type"] for task in self.tasks()], ["first"])
+        self.box.run("DROP TRIGGER no")
+        self.box.connection.commit()
         self.box.emptied()
         self.assertEqual([task["type"] for task in self.tasks()], ["first", "second"])
 

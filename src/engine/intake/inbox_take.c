@@ -92,6 +92,8 @@ static int describe(struct batch *batch, const struct inbox_rule *rule,
     described->id = uuid7_new_keyed(&batch->engine->ids, batch->now_us, described->key);
     if (!row->type.data)
         return err_set(err, ERR_INVALID, "the row has no type");
+    if (!str_is_utf8(row->type))
+        return err_set(err, ERR_INVALID, "the type is not valid UTF-8");
     if (row->payload.data && json_check(row->payload, &described->payload, err) < 0) {
         struct err why = *err;
 

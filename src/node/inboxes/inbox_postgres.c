@@ -1,6 +1,7 @@
 /* An inbox in PostgreSQL: one connection, which listens to what the trigger of the table sends. A
- * look is one transaction that locks the rows it takes; those that another transaction has locked
- * are passed over. Nothing blocks for longer than its time-out, and a stop ends it at once. */
+ * short transaction reads rows, and passes over those that another one is changing; marks are a
+ * statement of their own. No lock is held while our store commits: a node that freezes keeps no row
+ * from its successor. Nothing blocks for longer than its time-out, and a stop ends it at once. */
 #include "node/inboxes/inbox_source.h"
 
 #include "base/clock.h"
@@ -24,7 +25,7 @@
 static const char settings[] =
     "SET client_min_messages = warning; SET timezone = 'UTC'; SET jit = off;"
     "SET lock_timeout = '5s'; SET statement_timeout = '30s';"
-    "SET idle_in_transaction_session_timeout = '60s'; SET standard_conforming_strings = on;"
+    "SET idle_in_transaction_session_timeout = '10s'; SET standard_conforming_strings = on;"
     "LISTEN perdura_inbox";
 
 struct postgres {
@@ -319,15 +320,17 @@ static int pg_read(struct inbox_source *source, struct arena *arena, struct inbo
     TRY(ask(postgres, text, PARAMS_MAX, values, &result, err));
     rc = take_cells(result, arena, rows, count, err);
     PQclear(result);
-    return rc;
+    return rc < 0 ? rc : run(postgres, "COMMIT", 0, NULL, err);
 }
 
 /* ---- marks ---- */
 
-static void write_marks(struct buf *out, const struct inbox_row *rows, uint32_t count,
-                        enum inbox_verdict verdict)
+/* How many. */
+static int64_t write_marks(struct buf *out, const struct inbox_row *rows, uint32_t count,
+                           enum inbox_verdict verdict)
 {
     char id[UUID_TEXT_BYTES];
+    int64_t written = 0;
 
     buf_byte(out, '[');
     for (uint32_t i = 0; i < count; i++) {
@@ -340,8 +343,30 @@ static void write_marks(struct buf *out, const struct inbox_row *rows, uint32_t 
         json_write_member_string(out, "task", str_of(id));
         json_write_member_string(out, "error", rows[i].error);
         buf_byte(out, '}');
+        written++;
     }
     buf_append(out, "]", 2); /* with the NUL */
+    return written;
+}
+
+#define MARKS " json_to_recordset($1::json) AS v (id bigint, created text, task uuid, error text) " \
+              "WHERE r.id = v.id AND r.taken_at IS NULL AND (NOT $2::boolean OR " CREATED           \
+              " IS NOT DISTINCT FROM v.created)"
+
+/* A trigger or row security may keep marks out without an error: such rows would be read again. */
+static int check_marks(struct postgres *postgres, const char *const *values, struct err *err)
+{
+    PGresult *result;
+    int64_t left;
+    char text[1280];
+
+    snprintf(text, sizeof text, "SELECT count(*) FROM %s r," MARKS " AND r.error IS NULL",
+             postgres->base.table);
+    TRY(ask(postgres, text, PARAMS_MAX, values, &result, err));
+    left = number(result, 0, 0);
+    PQclear(result);
+    return left == 0 ? 0 : err_set(err, ERR_FORBIDDEN, "rows of %s cannot be marked: a trigger or "
+                                   "row security keeps them as they are", postgres->base.table);
 }
 
 /* Rows with this verdict, if there are any. */
@@ -350,20 +375,20 @@ static int mark(struct postgres *postgres, const char *statement, const struct i
 {
     BUF_AUTO struct buf marks = BUF_INIT(MARKS_BYTES_MAX);
     const char *values[PARAMS_MAX] = {NULL, again ? "t" : "f"};
+    int64_t wanted = write_marks(&marks, rows, count, verdict), marked;
+    PGresult *result;
     char text[1280];
 
-    write_marks(&marks, rows, count, verdict);
     TRY_MEMORY(!marks.failed);
-    if (marks.len <= 3)
+    if (wanted == 0)
         return 0;
     values[0] = marks.data;
     snprintf(text, sizeof text, statement, postgres->base.table);
-    return run(postgres, text, PARAMS_MAX, values, err);
+    TRY(ask(postgres, text, PARAMS_MAX, values, &result, err));
+    marked = strtoll(PQcmdTuples(result), NULL, 10);
+    PQclear(result);
+    return marked == wanted ? 0 : check_marks(postgres, values, err);
 }
-
-#define MARKS " json_to_recordset($1::json) AS v (id bigint, created text, task uuid, error text) " \
-              "WHERE r.id = v.id AND r.taken_at IS NULL AND (NOT $2::boolean OR " CREATED           \
-              " IS NOT DISTINCT FROM v.created)"
 
 static int pg_mark(struct inbox_source *source, const struct inbox_row *rows, uint32_t count,
                    bool again, struct err *err)
@@ -371,15 +396,12 @@ static int pg_mark(struct inbox_source *source, const struct inbox_row *rows, ui
     struct postgres *postgres = postgres_of(source);
     bool deletes = str_is(source->rule->after, "delete");
 
-    if (again)
-        TRY(run(postgres, "BEGIN ISOLATION LEVEL READ COMMITTED", 0, NULL, err));
     TRY(mark(postgres,
              deletes ? "DELETE FROM %s r USING" MARKS
                      : "UPDATE %s r SET taken_at = clock_timestamp(), task_id = v.task FROM" MARKS,
              rows, count, INBOX_TAKEN, again, err));
-    TRY(mark(postgres, "UPDATE %s r SET error = v.error FROM" MARKS, rows, count, INBOX_DAMAGED,
-             again, err));
-    return run(postgres, "COMMIT", 0, NULL, err);
+    return mark(postgres, "UPDATE %s r SET error = v.error FROM" MARKS, rows, count, INBOX_DAMAGED,
+                again, err);
 }
 
 static int pg_rest(struct inbox_source *source, struct err *err)

@@ -21,7 +21,7 @@ struct inbox_source {
 struct inbox_source_verbs {
     int (*connect)(struct inbox_source *source, struct err *err);
     /* The first rows that wait, in their order; what they hold, once it is known how much that is.
-     * Begins a look, which inbox_mark or inbox_rest ends. */
+     * Begins a transaction, which read or rest ends. */
     int (*sizes)(struct inbox_source *source, struct arena *arena, struct inbox_size **sizes,
                  uint32_t *count, struct err *err);
     int (*read)(struct inbox_source *source, struct arena *arena, struct inbox_row *rows,

@@ -239,8 +239,9 @@ static void bind_text(sqlite3_stmt *statement, int at, struct str text)
     sqlite3_bind_text(statement, at, text.data, (int)text.len, SQLITE_TRANSIENT);
 }
 
-static int mark_row(struct sqlite_inbox *inbox, sqlite3_stmt *statement,
-                    const struct inbox_row *row, bool again, struct err *err)
+enum { MARK_TAKEN, MARK_DAMAGED, MARK_LEFT, MARK_COUNT };
+
+static int step_row(sqlite3_stmt *statement, const struct inbox_row *row, bool again)
 {
     char id[UUID_TEXT_BYTES];
 
@@ -249,8 +250,30 @@ static int mark_row(struct sqlite_inbox *inbox, sqlite3_stmt *statement,
     sqlite3_bind_int64(statement, 1, row->id);
     sqlite3_bind_int(statement, 2, again);
     bind_text(statement, 3, row->created_at);
-    bind_text(statement, 4, row->verdict == INBOX_TAKEN ? str_of(id) : row->error);
-    return sqlite3_step(statement) == SQLITE_DONE ? 0 : fail(inbox, err);
+    if (sqlite3_bind_parameter_count(statement) > 3)
+        bind_text(statement, 4, row->verdict == INBOX_TAKEN ? str_of(id) : row->error);
+    return sqlite3_step(statement);
+}
+
+/* A trigger may keep a mark out without an error: such a row would be read again. */
+static int mark_row(struct sqlite_inbox *inbox, sqlite3_stmt *const *statements,
+                    const struct inbox_row *row, bool again, struct err *err)
+{
+    int which = row->verdict == INBOX_TAKEN ? MARK_TAKEN : MARK_DAMAGED;
+
+    if (step_row(statements[which], row, again) != SQLITE_DONE)
+        return fail(inbox, err);
+    if (sqlite3_changes(inbox->db) > 0)
+        return 0;
+    switch (step_row(statements[MARK_LEFT], row, again)) {
+    case SQLITE_DONE:
+        return 0; /* removed, or marked before */
+    case SQLITE_ROW:
+        return err_set(err, ERR_FORBIDDEN, "rows of %s in %s cannot be marked: a trigger keeps "
+                       "them as they are", inbox->base.table, inbox->path);
+    default:
+        return fail(inbox, err);
+    }
 }
 
 #define THIS_ROW " WHERE id = ?1 AND taken_at IS NULL AND (NOT ?2 OR " CREATED " IS ?3)"
@@ -259,20 +282,23 @@ static int mark_all(struct sqlite_inbox *inbox, const struct inbox_row *rows, ui
                     bool again, struct err *err)
 {
     const char *table = inbox->base.table;
-    sqlite3_stmt *taken = NULL, *damaged = NULL;
+    sqlite3_stmt *statements[MARK_COUNT] = {NULL};
     int rc = str_is(inbox->base.rule->after, "delete")
-                 ? prepare(inbox, &taken, err, "DELETE FROM %s" THIS_ROW, table)
-                 : prepare(inbox, &taken, err, "UPDATE %s SET task_id = ?4, taken_at = "
+                 ? prepare(inbox, &statements[MARK_TAKEN], err, "DELETE FROM %s" THIS_ROW, table)
+                 : prepare(inbox, &statements[MARK_TAKEN], err, "UPDATE %s SET task_id = ?4, taken_at = "
                            "strftime('%%Y-%%m-%%dT%%H:%%M:%%fZ', 'now')" THIS_ROW, table);
 
     if (rc == 0)
-        rc = prepare(inbox, &damaged, err, "UPDATE %s SET error = ?4" THIS_ROW, table);
+        rc = prepare(inbox, &statements[MARK_DAMAGED], err, "UPDATE %s SET error = ?4" THIS_ROW,
+                     table);
+    if (rc == 0)
+        rc = prepare(inbox, &statements[MARK_LEFT], err, "SELECT 1 FROM %s" THIS_ROW
+                     " AND error IS NULL", table);
     for (uint32_t i = 0; rc == 0 && i < count; i++)
         if (rows[i].verdict != INBOX_WAITS)
-            rc = mark_row(inbox, rows[i].verdict == INBOX_TAKEN ? taken : damaged, &rows[i], again,
-                          err);
-    sqlite3_finalize(taken);
-    sqlite3_finalize(damaged);
+            rc = mark_row(inbox, statements, &rows[i], again, err);
+    for (int i = 0; i < MARK_COUNT; i++)
+        sqlite3_finalize(statements[i]);
     return rc;
 }
 
