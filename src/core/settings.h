@@ -308,6 +308,14 @@ struct inbox_rule {
     uint32_t types_count;
 };
 
+/* What is enqueued: how urgent it is, and where it comes from besides requests. */
+struct enqueue_settings {
+    const struct priority_rule *rules;
+    uint32_t rules_count;
+    const struct inbox_rule *inboxes;
+    uint32_t inboxes_count;
+};
+
 /* Tasks that no live worker takes. */
 struct unclaimed_settings {
     struct str on_no_handler; /* of a type no live worker has: "wait" or "fail" */
@@ -328,10 +336,7 @@ struct settings {
     uint32_t handlers_count;
     const struct queue_rule *queues;
     uint32_t queues_count;
-    const struct priority_rule *rules;
-    uint32_t rules_count;
-    const struct inbox_rule *inboxes;
-    uint32_t inboxes_count;
+    struct enqueue_settings enqueue;
     struct agent_settings agents;
     struct callback_settings callbacks;
     struct retention_rule retention;

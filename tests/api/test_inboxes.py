@@ -1,4 +1,4 @@
-"""Inboxes in SQLite files (A13): rows that a program writes in its own transactions become tasks, each once and in
+"""Inboxes in SQLite files (A15): rows that a program writes in its own transactions become tasks, each once and in
 their order; what is damaged is set aside, and what happens to the file."""
 import json
 import os
@@ -52,7 +52,7 @@ class SqliteInboxes(harness.ApiTest):
 
 
 class FromSqlite(SqliteInboxes):
-    def test_a13_a_row_becomes_the_task_it_describes(self):
+    def test_a15_a_row_becomes_the_task_it_describes(self):
         payload = '{"order" : 7,\n "item": "ü"}'
         row = self.box.put("order:confirm", payload, {"queue": "mail", "priority": 7, "tags": ["x"],
                                                       "idempotency_key": "k"})
@@ -64,7 +64,7 @@ class FromSqlite(SqliteInboxes):
         self.assertIn(payload.encode(), self.request("GET", f"/v1/tasks/{task['id']}").body)
         self.assertEqual((self.ready()["taken"], self.inbox()["damaged"], self.inbox()["lag_ms"]), (1, 0, 0))
 
-    def test_a13_a_worker_gets_it_while_it_waits(self):
+    def test_a15_a_worker_gets_it_while_it_waits(self):
         self.ready()
         self.register()
         for _ in range(20):
@@ -75,7 +75,7 @@ class FromSqlite(SqliteInboxes):
             self.box.emptied()
             self.assertEqual(self.box.rows()[-1][:3], (row, 1, task["id"]))
 
-    def test_a13_a_rollback_leaves_nothing_and_a_late_commit_comes_late(self):
+    def test_a15_a_rollback_leaves_nothing_and_a_late_commit_comes_late(self):
         self.ready()
         for _ in range(30):
             self.box.put(commit=False)
@@ -87,7 +87,7 @@ class FromSqlite(SqliteInboxes):
         self.assertEqual([task["type"] for task in self.tasks()], ["late"])
         self.assertEqual(self.box.rows()[0][0], first)
 
-    def test_a13_ten_thousand_rows_keep_their_order(self):
+    def test_a15_ten_thousand_rows_keep_their_order(self):
         self.box.connection.executemany("INSERT INTO perdura_inbox (type, payload) VALUES ('t', ?)",
                                         [(json.dumps(i),) for i in range(10000)])
         self.box.connection.commit()
@@ -96,7 +96,7 @@ class FromSqlite(SqliteInboxes):
         self.assertEqual([task["payload"] for task in tasks], list(range(10000)))
         self.assertEqual([row[2] for row in self.box.rows()], [task["id"] for task in tasks])
 
-    def test_a13_two_programs_write_while_it_takes(self):
+    def test_a15_two_programs_write_while_it_takes(self):
         def write(worker):
             other = sqlite_box(self.path, wal=self.wal, make=False)
             for i in range(150):
@@ -114,7 +114,7 @@ class FromSqlite(SqliteInboxes):
             self.assertEqual([i for w, i in payloads if w == worker], list(range(150)))
         self.assertEqual(len(payloads), 300)
 
-    def test_a13_damaged_rows_are_set_aside_and_the_rest_goes_on(self):
+    def test_a15_damaged_rows_are_set_aside_and_the_rest_goes_on(self):
         self.box.run("DROP TABLE @")
         self.box.run("CREATE TABLE @ (id INTEGER PRIMARY KEY, type, payload, options, created_at, taken_at, task_id, "
                      "error)")
@@ -137,7 +137,7 @@ class FromSqlite(SqliteInboxes):
         self.assertEqual([task["type"] for task in self.tasks()], ["good", "good"])
         self.assertEqual((self.inbox()["taken"], self.inbox()["damaged"]), (2, len(cases)))
 
-    def test_a13_a_row_that_was_repaired_is_taken(self):
+    def test_a15_a_row_that_was_repaired_is_taken(self):
         row = self.box.put(options={"surprise": 1})
         self.box.emptied()
         self.box.run("UPDATE @ SET options = '{}', error = NULL WHERE id = ?", row)
@@ -145,7 +145,7 @@ class FromSqlite(SqliteInboxes):
         self.box.emptied()
         self.assertEqual(self.box.rows(), [(row, 1, self.tasks()[0]["id"], None)])
 
-    def test_a13_a_key_that_clients_took_gives_the_first_task(self):
+    def test_a15_a_key_that_clients_took_gives_the_first_task(self):
         """A row has no key that a client could take before it: only the one that its options name."""
         first = self.enqueue("t", idempotency_key="mine")
         for key in ("1", "2", "inbox:shop", "shop:1"):
@@ -157,7 +157,7 @@ class FromSqlite(SqliteInboxes):
         self.assertEqual(len(self.tasks()), 6)
         self.assertIn(rows[own], {task["id"] for task in self.tasks()})
 
-    def test_a13_a_locked_file_is_waited_for(self):
+    def test_a15_a_locked_file_is_waited_for(self):
         """Also between our commit and the mark, where readers are let in: there is one task for the row."""
         self.ready()
         self.server.process.send_signal(signal.SIGSTOP)
@@ -172,7 +172,7 @@ class FromSqlite(SqliteInboxes):
         self.box.emptied()
         self.assertEqual([task["type"] for task in self.tasks()], ["first", "second"])
 
-    def test_a13_marks_that_a_trigger_keeps_out_double_nothing(self):
+    def test_a15_marks_that_a_trigger_keeps_out_double_nothing(self):
         self.ready()
         self.box.run("CREATE TRIGGER no BEFORE UPDATE ON @ BEGIN SELECT raise(IGNORE); END")
         self.box.put("first")
@@ -185,7 +185,7 @@ class FromSqlite(SqliteInboxes):
         self.box.emptied()
         self.assertEqual([task["type"] for task in self.tasks()], ["first", "second"])
 
-    def test_a13_another_file_in_its_place_is_read_and_nothing_is_doubled(self):
+    def test_a15_another_file_in_its_place_is_read_and_nothing_is_doubled(self):
         for _ in range(3):
             self.box.put("old")
         self.box.emptied()
@@ -203,7 +203,7 @@ class FromSqlite(SqliteInboxes):
         self.box.emptied()
         self.assertEqual([task["type"] for task in self.tasks()], ["old"] * 3 + ["new"] * 3)
 
-    def test_a13_a_file_or_a_table_that_is_missing_is_said_and_found_later(self):
+    def test_a15_a_file_or_a_table_that_is_missing_is_said_and_found_later(self):
         other = os.path.join(self.folder, "other.db")
         self.configure(other=other)
         self.server.process.send_signal(signal.SIGHUP)
@@ -221,7 +221,7 @@ class FromSqlite(SqliteInboxes):
         self.ready("other")
         self.ready("shop")
 
-    def test_a13_a_reload_takes_an_inbox_away_and_brings_it_back(self):
+    def test_a15_a_reload_takes_an_inbox_away_and_brings_it_back(self):
         self.ready()
         os.rename(os.path.join(self.folder, "perdura.yaml"), os.path.join(self.folder, "kept.yaml"))
         with open(os.path.join(self.folder, "perdura.yaml"), "w", encoding="utf-8") as file:
@@ -234,7 +234,7 @@ class FromSqlite(SqliteInboxes):
         self.box.emptied()
         self.assertEqual(len(self.tasks()), 1)
 
-    def test_a13_metrics_say_how_far_it_is(self):
+    def test_a15_metrics_say_how_far_it_is(self):
         self.box.put()
         self.box.put(options={"surprise": 1})
         self.box.emptied()
@@ -252,7 +252,7 @@ class FromWal(FromSqlite):
 class Limited(SqliteInboxes):
     more = "    after: delete\n    namespace: acme\n    queues: [mail, 'in-*']\n    types: ['order:*']\n"
 
-    def test_a13_rows_go_into_the_namespace_of_the_inbox_within_its_lists_and_bounds(self):
+    def test_a15_rows_go_into_the_namespace_of_the_inbox_within_its_lists_and_bounds(self):
         self.fails("acme")
         self.expect(201, "POST", "/v1/namespaces", {"name": "acme", "limits": {"waiting": 3}})
         for queue, kind in (("mail", "order:a"), ("in-1", "order:b"), ("default", "order:c"), ("mail", "other")):

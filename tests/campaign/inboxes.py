@@ -1,4 +1,4 @@
-"""Part `inboxes` of the fault campaign: kill -9 of a server that takes rows out of tables of others (A13), in SQLite
+"""Part `inboxes` of the fault campaign: kill -9 of a server that takes rows out of tables of others (A15), in SQLite
 files and in PostgreSQL, at any moment and at each point between reading a row, the commit and the mark.
 
     python3 tests/campaign/faults.py --parts inboxes
@@ -52,7 +52,7 @@ def killed_at(ledger):
 
 
 def summary(ledger):
-    return [("A13, F-A1, F-A2", f"{ledger.total(NAME, 'kills', kind=kind):,} kill -9 of a server that takes rows of an "
+    return [("A15, F-A1, F-A2", f"{ledger.total(NAME, 'kills', kind=kind):,} kill -9 of a server that takes rows of an "
              f"inbox in {'an SQLite file' if kind == 'sqlite' else 'PostgreSQL'}, between the commit and the mark too",
              f"{ledger.total(NAME, 'rows', kind=kind):,} rows: lost or doubled {len(ledger.findings(NAME, kind=kind))}")
             for kind in KINDS if ledger.rows(NAME, kind=kind)]

@@ -1,4 +1,4 @@
-"""kill -9 of a server that takes rows of an inbox (A13, F-A1, F-A2), at any moment and at each point between reading a
+"""kill -9 of a server that takes rows of an inbox (A15, F-A1, F-A2), at any moment and at each point between reading a
 row, our commit and the mark: each row that was committed becomes one task, in order, and no other does. The campaign
 does it a thousand times (tests/campaign/inboxes.py)."""
 import json
@@ -23,7 +23,7 @@ MOMENT_S = 0.3  # a kill at no point comes so soon after the start
 class InboxKills:
     kills, seed, after = 10, 0, "mark"
 
-    def test_a13_killed_between_commit_and_mark_each_row_is_one_task(self):
+    def test_a15_killed_between_commit_and_mark_each_row_is_one_task(self):
         self.rng = random.Random(f"inbox {self.seed}")
         self.sent, self.dropped, self.points = [], 0, {}
         self.box = self.make_box()

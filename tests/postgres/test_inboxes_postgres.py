@@ -1,4 +1,4 @@
-"""Inboxes in other databases of PostgreSQL (A13): rows of a program's own transactions become tasks, each once and in
+"""Inboxes in other databases of PostgreSQL (A15): rows of a program's own transactions become tasks, each once and in
 their order, also where several nodes could take them; and what may happen to the database or the rights in it."""
 import json
 import os
@@ -67,7 +67,7 @@ class Inboxes(ClusterTest):
 
 
 class FromPostgres(Inboxes):
-    def test_a13_a_waiting_worker_gets_a_row_from_its_commit_on(self):
+    def test_a15_a_waiting_worker_gets_a_row_from_its_commit_on(self):
         self.begin()
         self.ready()
         self.node.register(queues=("mail",))
@@ -80,7 +80,7 @@ class FromPostgres(Inboxes):
             self.box.emptied()
             self.assertEqual(self.box.rows()[-1], (row, True, task["id"], None))
 
-    def test_a13_a_row_whose_transaction_commits_late_is_taken_when_it_does(self):
+    def test_a15_a_row_whose_transaction_commits_late_is_taken_when_it_does(self):
         self.begin()
         early, late = self.box, PostgresBox(psycopg2.connect(self.address))
         self.addCleanup(late.close)
@@ -93,7 +93,7 @@ class FromPostgres(Inboxes):
         early.emptied()
         self.assertEqual(self.payloads(), [0, 1, 2, "late"])
 
-    def test_a13_what_is_rolled_back_leaves_nothing(self):
+    def test_a15_what_is_rolled_back_leaves_nothing(self):
         self.begin()
         self.ready()
         for i in range(200):
@@ -107,7 +107,7 @@ class FromPostgres(Inboxes):
         self.box.emptied()
         self.assertEqual(self.payloads(), ["kept"])
 
-    def test_a13_ten_thousand_rows_keep_their_order(self):
+    def test_a15_ten_thousand_rows_keep_their_order(self):
         self.box.run("INSERT INTO @ (type, payload) SELECT 't', to_jsonb(i) FROM generate_series(0, 9999) i")
         self.box.connection.commit()
         self.begin()
@@ -115,7 +115,7 @@ class FromPostgres(Inboxes):
         self.assertEqual(self.payloads(), list(range(10000)))
         self.assert_each_is_one_task(10000)
 
-    def test_a13_damaged_rows_are_set_aside_and_the_rest_goes_on(self):
+    def test_a15_damaged_rows_are_set_aside_and_the_rest_goes_on(self):
         self.box.run("DROP TABLE @")
         self.box.run("CREATE TABLE @ (id bigserial PRIMARY KEY, type text, payload text, options text, created_at "
                      "timestamptz DEFAULT now(), taken_at timestamptz, task_id text, error text)")
@@ -140,7 +140,7 @@ class FromPostgres(Inboxes):
         self.box.emptied()
         self.assertEqual(self.nodes.sql("SELECT count(*) FROM tasks"), [["2"]])
 
-    def test_a13_large_rows_come_in_looks_that_fit_the_memory(self):
+    def test_a15_large_rows_come_in_looks_that_fit_the_memory(self):
         text = "x" * 1000000
         self.box.run("INSERT INTO @ (type, payload) SELECT 't', to_jsonb(%s::text) FROM generate_series(1, 60)", text)
         self.box.connection.commit()
@@ -148,14 +148,14 @@ class FromPostgres(Inboxes):
         self.box.emptied()
         self.assert_each_is_one_task(60)
 
-    def test_a13_rows_may_be_deleted_when_they_are_tasks(self):
+    def test_a15_rows_may_be_deleted_when_they_are_tasks(self):
         self.begin(more="    after: delete\n")
         for i in range(20):
             self.box.put(payload=str(i))
         wait_until(lambda: self.box.rows() == [], what="the rows to go")
         self.assertEqual(self.payloads(), list(range(20)))
 
-    def test_a13_a_row_that_a_program_has_locked_is_taken_when_it_lets_go(self):
+    def test_a15_a_row_that_a_program_has_locked_is_taken_when_it_lets_go(self):
         self.box.put(payload="1")
         self.box.run("UPDATE @ SET payload = '2'")
         self.begin()
@@ -170,7 +170,7 @@ class FromPostgres(Inboxes):
 
     # What may happen to the database.
 
-    def test_a13_a_missing_table_and_missing_rights_are_said_and_found_later(self):
+    def test_a15_a_missing_table_and_missing_rights_are_said_and_found_later(self):
         self.box.run("ALTER TABLE @ RENAME TO gone")
         self.box.run(f"CREATE ROLE {self.name}_taker LOGIN")
         self.box.connection.commit()
@@ -194,7 +194,7 @@ class FromPostgres(Inboxes):
         self.box.emptied()
         self.assert_each_is_one_task(2)
 
-    def test_a13_rights_that_go_between_commit_and_mark_double_nothing(self):
+    def test_a15_rights_that_go_between_commit_and_mark_double_nothing(self):
         self.box.run("CREATE FUNCTION no() RETURNS trigger LANGUAGE plpgsql AS $$ BEGIN RAISE 'not now'; END $$")
         self.box.run("CREATE TRIGGER no BEFORE UPDATE ON @ FOR EACH ROW EXECUTE FUNCTION no()")
         self.box.connection.commit()
@@ -209,7 +209,7 @@ class FromPostgres(Inboxes):
         self.assertEqual(self.payloads(), [1, 2])
         self.assert_each_is_one_task(2)
 
-    def test_a13_marks_that_a_trigger_keeps_out_double_nothing(self):
+    def test_a15_marks_that_a_trigger_keeps_out_double_nothing(self):
         self.box.run("CREATE FUNCTION no() RETURNS trigger LANGUAGE plpgsql AS $$ BEGIN RETURN NULL; END $$")
         self.box.run("CREATE TRIGGER no BEFORE UPDATE ON @ FOR EACH ROW EXECUTE FUNCTION no()")
         self.box.put(payload="1")
@@ -223,7 +223,7 @@ class FromPostgres(Inboxes):
         self.box.emptied()
         self.assertEqual(self.payloads(), [1, 2])
 
-    def test_a13_a_database_that_only_reads_is_said(self):
+    def test_a15_a_database_that_only_reads_is_said(self):
         self.admin(f"ALTER DATABASE {self.name} SET default_transaction_read_only = on")
         self.begin()
         self.fails("read-only", "primary")
@@ -231,7 +231,7 @@ class FromPostgres(Inboxes):
         self.box.put()
         self.box.emptied()
 
-    def test_a13_connections_that_are_cut_lose_and_double_nothing(self):
+    def test_a15_connections_that_are_cut_lose_and_double_nothing(self):
         self.begin()
         stop = threading.Event()
 
@@ -250,7 +250,7 @@ class FromPostgres(Inboxes):
         self.assertEqual(self.payloads(), list(range(400)))
         self.assert_each_is_one_task(400)
 
-    def test_a13_a_database_that_is_away_for_a_while_is_found_again(self):
+    def test_a15_a_database_that_is_away_for_a_while_is_found_again(self):
         with Postgres() as other:
             self.box = postgres_box(other.url)
             self.begin(store=other.url)
@@ -266,7 +266,7 @@ class FromPostgres(Inboxes):
             self.assertEqual(self.payloads(), [1, 2])
             self.box.close()
 
-    def test_a13_passwords_and_parameters_of_tls_are_those_of_the_configuration(self):
+    def test_a15_passwords_and_parameters_of_tls_are_those_of_the_configuration(self):
         with Postgres() as other:
             rules = pathlib.Path(other.folder, "data", "pg_hba.conf")
             rules.write_text("host all keeper 127.0.0.1/32 scram-sha-256\n" + rules.read_text())
@@ -293,7 +293,7 @@ class SeveralNodes(Inboxes):
     def states(self):
         return sorted(self.inbox(node)["state"] for node in self.nodes.nodes if node.lives)
 
-    def test_a13_one_node_takes_the_rows_and_a_change_of_leader_doubles_nothing(self):
+    def test_a15_one_node_takes_the_rows_and_a_change_of_leader_doubles_nothing(self):
         self.begin(3, leases=())
         wait_until(lambda: self.states() == ["ready", "standby", "standby"], what="one node to take the rows")
         sent = 0

@@ -67,9 +67,10 @@ int config_check_inboxes(const struct config *config, const char *name, struct e
 {
     const struct settings *settings = &config->settings;
 
-    for (uint32_t i = 0; i < settings->inboxes_count; i++)
+    for (uint32_t i = 0; i < settings->enqueue.inboxes_count; i++)
         for (uint32_t j = 0; j < i; j++) {
-            const struct inbox_rule *one = &settings->inboxes[i], *other = &settings->inboxes[j];
+            const struct inbox_rule *one = &settings->enqueue.inboxes[i];
+            const struct inbox_rule *other = &settings->enqueue.inboxes[j];
 
             if (str_eq(one->name, other->name))
                 return err_set(err, ERR_INVALID, "%s: two entries of inboxes have the name '"

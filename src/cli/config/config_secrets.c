@@ -299,9 +299,9 @@ static int read_inbox_password(struct config *config, struct inbox_rule *rule, s
 
 static int read_inbox_passwords(struct config *config, struct err *err)
 {
-    for (uint32_t i = 0; i < config->settings.inboxes_count; i++)
+    for (uint32_t i = 0; i < config->settings.enqueue.inboxes_count; i++)
         TRY(read_inbox_password(
-            config, (struct inbox_rule *)(uintptr_t)&config->settings.inboxes[i], err));
+            config, (struct inbox_rule *)(uintptr_t)&config->settings.enqueue.inboxes[i], err));
     return 0;
 }
 

@@ -1,4 +1,4 @@
-/* A row of an inbox: a table in a database of somebody else, whose rows become tasks
+/* A row of an inbox: a table in another database, whose rows become tasks
  * (node/inboxes). Which rows are read, what became of them, and the note that our store keeps of
  * the last ones: whatever crashes between our commit and the mark in the row, the note says that
  * the row is a task. Pure; any thread. */

@@ -1,9 +1,9 @@
 /* Rows of another party's table become tasks, each once. The transaction that makes the tasks also
  * notes which rows they came from; the rows are marked after its commit. A row is therefore one of
  * three: not taken, taken and noted, or marked. The note is about the last rows of the inbox only:
- * before the next ones are taken, those are marked. Whoever begins a session, after a crash or on
- * another node, gets the note and marks them first. A session of before takes no more: what it has
- * read may be taken and marked since. */
+ * before the next ones are taken, those are marked. A thread that begins a session, after a crash
+ * or on another node, gets the note and marks them first. A session of before takes no more: what
+ * it has read may be taken and marked since. */
 #include "engine/intake/inbox_take.h"
 
 #include "base/fault.h"

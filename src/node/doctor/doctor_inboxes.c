@@ -31,10 +31,10 @@ int node_doctor_inboxes(const struct settings *settings, struct arena *arena,
 {
     int stop = eventfd(0, EFD_CLOEXEC);
 
-    *count = settings->inboxes_count;
+    *count = settings->enqueue.inboxes_count;
     *checks = arena_alloc_array(arena, *count + 1, sizeof **checks);
     for (uint32_t i = 0; *checks && i < *count; i++) {
-        const struct inbox_rule *rule = &settings->inboxes[i];
+        const struct inbox_rule *rule = &settings->enqueue.inboxes[i];
         struct doctor_check *check = &(*checks)[i];
         struct err why = {0};
         char shown[512];

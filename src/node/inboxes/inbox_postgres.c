@@ -237,7 +237,8 @@ static int pg_connect(struct inbox_source *source, struct err *err)
 
 static int64_t number(const PGresult *result, int row, int column)
 {
-    return PQgetisnull(result, row, column) ? 0 : strtoll(PQgetvalue(result, row, column), NULL, 10);
+    return PQgetisnull(result, row, column) ? 0
+                                            : strtoll(PQgetvalue(result, row, column), NULL, 10);
 }
 
 static int pg_sizes(struct inbox_source *source, struct arena *arena, struct inbox_size **sizes,
@@ -349,9 +350,10 @@ static int64_t write_marks(struct buf *out, const struct inbox_row *rows, uint32
     return written;
 }
 
-#define MARKS " json_to_recordset($1::json) AS v (id bigint, created text, task uuid, error text) " \
-              "WHERE r.id = v.id AND r.taken_at IS NULL AND (NOT $2::boolean OR " CREATED           \
-              " IS NOT DISTINCT FROM v.created)"
+#define MARKS                                                                                   \
+    " json_to_recordset($1::json) AS v (id bigint, created text, task uuid, error text) WHERE " \
+    "r.id = v.id AND r.taken_at IS NULL AND (NOT $2::boolean OR " CREATED                       \
+    " IS NOT DISTINCT FROM v.created)"
 
 /* A trigger or row security may keep marks out without an error: such rows would be read again. */
 static int check_marks(struct postgres *postgres, const char *const *values, struct err *err)

@@ -1,7 +1,7 @@
 /* One inbox: its thread, and what it tells about itself. The thread begins a session at the engine,
- * connects, marks what the session before took and did not mark, and then takes row after row. After
- * any failure it begins again from there, after a growing pause: so every failure has one way out,
- * and nothing is remembered over it but what the store noted. */
+ * connects, marks what the session before took and did not mark, and then takes rows. After any
+ * failure it begins there again, after a growing pause: so every failure has one way out, and
+ * nothing is remembered over it but what the store noted. */
 #include "node/inboxes/inboxes.h"
 
 #include "base/clock.h"

@@ -285,8 +285,9 @@ static int mark_all(struct sqlite_inbox *inbox, const struct inbox_row *rows, ui
     sqlite3_stmt *statements[MARK_COUNT] = {NULL};
     int rc = str_is(inbox->base.rule->after, "delete")
                  ? prepare(inbox, &statements[MARK_TAKEN], err, "DELETE FROM %s" THIS_ROW, table)
-                 : prepare(inbox, &statements[MARK_TAKEN], err, "UPDATE %s SET task_id = ?4, taken_at = "
-                           "strftime('%%Y-%%m-%%dT%%H:%%M:%%fZ', 'now')" THIS_ROW, table);
+                 : prepare(inbox, &statements[MARK_TAKEN], err, "UPDATE %s SET task_id = ?4, "
+                           "taken_at = strftime('%%Y-%%m-%%dT%%H:%%M:%%fZ', 'now')" THIS_ROW,
+                           table);
 
     if (rc == 0)
         rc = prepare(inbox, &statements[MARK_DAMAGED], err, "UPDATE %s SET error = ?4" THIS_ROW,
@@ -307,7 +308,7 @@ static int sqlite_mark(struct inbox_source *source, const struct inbox_row *rows
 {
     struct sqlite_inbox *inbox = sqlite_of(source);
 
-    TRY(check_file(inbox, err)); /* else the marks would be in a file that nobody sees */
+    TRY(check_file(inbox, err)); /* else the marks would be in a file without readers */
     TRY(run(inbox, "BEGIN IMMEDIATE", err));
     TRY(mark_all(inbox, rows, count, again, err));
     return run(inbox, "COMMIT", err);

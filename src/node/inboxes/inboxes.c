@@ -77,27 +77,28 @@ int inboxes_configure(struct inboxes *inboxes, const struct settings *settings, 
     uint32_t before_count = inboxes->count, started = 0;
     int rc = 0;
 
-    if (inboxes->rules == settings->inboxes)
+    if (inboxes->rules == settings->enqueue.inboxes)
         return 0;
     memcpy(before, inboxes->list, sizeof before);
-    for (uint32_t i = 0; i < settings->inboxes_count; i++)
-        now[i] = take_same(before, before_count, &settings->inboxes[i]);
+    for (uint32_t i = 0; i < settings->enqueue.inboxes_count; i++)
+        now[i] = take_same(before, before_count, &settings->enqueue.inboxes[i]);
     pthread_mutex_lock(&inboxes->mutex);
     inboxes->count = 0;
     pthread_mutex_unlock(&inboxes->mutex);
     stop_all(before, before_count);
-    for (uint32_t i = 0; rc == 0 && i < settings->inboxes_count; i++) {
+    for (uint32_t i = 0; rc == 0 && i < settings->enqueue.inboxes_count; i++) {
         if (!now[i])
-            now[i] = inbox_run_start(inboxes->engine, &settings->inboxes[i], inboxes->log, err);
+            now[i] = inbox_run_start(inboxes->engine, &settings->enqueue.inboxes[i], inboxes->log,
+                                     err);
         rc = now[i] ? 0 : -(int)err->code;
     }
     pthread_mutex_lock(&inboxes->mutex);
-    for (uint32_t i = 0; i < settings->inboxes_count; i++)
+    for (uint32_t i = 0; i < settings->enqueue.inboxes_count; i++)
         if (now[i])
             inboxes->list[started++] = now[i];
     inboxes->count = started;
     pthread_mutex_unlock(&inboxes->mutex);
-    inboxes->rules = rc == 0 ? settings->inboxes : NULL;
+    inboxes->rules = rc == 0 ? settings->enqueue.inboxes : NULL;
     return rc;
 }
 

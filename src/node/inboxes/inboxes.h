@@ -26,7 +26,7 @@ struct inboxes {
 void inboxes_init(struct inboxes *inboxes);
 
 /* Starts what a configuration names; a later one changes it. The rules live until inboxes_close.
- * Those that did not change go on. */
+ * Those that did not change keep working. */
 int inboxes_configure(struct inboxes *inboxes, const struct settings *settings, struct err *err);
 void inboxes_close(struct inboxes *inboxes); /* before the engine is */
 
