@@ -17,7 +17,6 @@
 #include <sys/eventfd.h>
 #include <unistd.h>
 
-#define STACK_BYTES (512 * 1024)
 #define LOOK_US (5 * CLOCK_SECOND_US)   /* at least as often, because a hint may get lost */
 #define PAUSE_US_MIN (250 * CLOCK_MS_US)
 #define PAUSE_US_MAX (30 * CLOCK_SECOND_US)
@@ -316,7 +315,7 @@ struct inbox_run *inbox_run_start(struct engine *engine, const struct inbox_rule
         free_run(run);
         return NULL;
     }
-    if (thread_start(&run->thread, STACK_BYTES, run_thread, run) != 0) {
+    if (thread_start(&run->thread, 0, run_thread, run) != 0) {
         err_set(err, ERR_MEMORY, "cannot start the thread of an inbox");
         free_run(run);
         return NULL;
