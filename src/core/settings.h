@@ -297,6 +297,29 @@ struct encryption_settings {
     bool all;           /* every task is encrypted */
 };
 
+/* An entry of `inboxes:`: a table in another database, whose rows become tasks. */
+struct inbox_rule {
+    struct str name;
+    struct str store;  /* postgres://… or sqlite:PATH; with its password, once that was read */
+    struct str table;
+    struct str namespace_name;
+    struct str after;  /* what happens to a row that was taken: "mark", "delete" */
+    struct str password_file; /* absent = none, as the next */
+    struct str password_env;
+    const struct str *queues; /* that its rows may name; count 0 = all, here and below */
+    uint32_t queues_count;
+    const struct str *types;
+    uint32_t types_count;
+};
+
+/* What is enqueued: how urgent it is, and where it comes from besides requests. */
+struct enqueue_settings {
+    const struct priority_rule *rules;
+    uint32_t rules_count;
+    const struct inbox_rule *inboxes;
+    uint32_t inboxes_count;
+};
+
 /* Tasks that no live worker takes. */
 struct unclaimed_settings {
     struct str on_no_handler; /* of a type no live worker has: "wait" or "fail" */
@@ -317,8 +340,7 @@ struct settings {
     uint32_t handlers_count;
     const struct queue_rule *queues;
     uint32_t queues_count;
-    const struct priority_rule *rules;
-    uint32_t rules_count;
+    struct enqueue_settings enqueue;
     struct agent_settings agents;
     struct callback_settings callbacks;
     struct retention_rule retention;

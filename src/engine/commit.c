@@ -17,6 +17,7 @@
 #include "engine/figures/stats.h"
 #include "engine/history/retention.h"
 #include "engine/inbox.h"
+#include "engine/intake/inbox_take.h"
 #include "engine/leases/lost_tell.h"
 #include "engine/leases/recoveries.h"
 #include "engine/leases/workers.h"
@@ -83,6 +84,7 @@ static const struct request_row {
     [REQUEST_ACCESS] = {"access", access_apply, false, false},
     [REQUEST_KEYS] = {"keys", keys_apply, false, false},
     [REQUEST_NAMESPACE] = {"namespace", namespace_apply, false, false},
+    [REQUEST_INBOX] = {"inbox", inbox_apply, true, false},
 };
 
 static int apply(struct batch *batch, struct request *request)

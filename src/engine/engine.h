@@ -14,6 +14,7 @@
 #include "core/agent/agent_days.h"
 #include "core/service/service_holds.h"
 #include "core/access/token.h"
+#include "core/inbox/inbox_row.h"
 #include "core/log/audit.h"
 #include "core/namespace_row.h"
 #include "core/plan/catalog.h"
@@ -59,6 +60,7 @@ enum request_kind {
     REQUEST_ACCESS,
     REQUEST_KEYS,
     REQUEST_NAMESPACE,
+    REQUEST_INBOX,
     REQUEST_KIND_COUNT
 };
 
@@ -446,6 +448,23 @@ struct namespace_request {
 /* Puts the configured rules of queues into force: see engine_configure. */
 struct configure_request {
     struct request base;
+};
+
+/* Rows of an inbox become tasks, each once. ERR_CONFLICT: another node leads, or has begun a later
+ * session. ERR_NOT_FOUND: its namespace is not there. */
+enum inbox_op {
+    INBOX_OPEN, /* begins a session */
+    INBOX_LOOK, /* is it still the latest one, here? */
+    INBOX_TAKE
+};
+struct inbox_request {
+    struct request base;
+    enum inbox_op op;
+    const struct inbox_rule *rule;
+    int64_t session;        /* out, of an opening */
+    struct inbox_row *rows; /* with their verdicts; out of an opening: those that were taken last,
+                             * which may not be marked yet */
+    uint32_t count;
 };
 
 /* Entries for the audit trail that no other request makes: refusals at the door. */

@@ -223,6 +223,9 @@ struct str node_handler_ends(struct arena *arena);
 /* Is the program of a handler's command (or validator) where its run would look for it? */
 bool node_program_exists(const struct handler_rule *rule, char *const *command);
 
+/* The statements that make the table of an inbox. */
+int node_inbox_sql(bool postgres, struct str table, struct buf *out, struct err *err);
+
 /* doctor */
 enum doctor_verdict { DOCTOR_OK, DOCTOR_WARNING, DOCTOR_FAILURE };
 
@@ -247,6 +250,9 @@ uint32_t node_doctor_tls(const struct settings *settings, struct arena *arena,
 /* Each service of the configuration is tried once. *count of them, in arena. */
 int node_doctor_services(const struct settings *settings, struct arena *arena,
                          struct doctor_check **checks, uint32_t *count, struct err *err);
+/* Each inbox: can its rows be read and marked? */
+int node_doctor_inboxes(const struct settings *settings, struct arena *arena,
+                        struct doctor_check **checks, uint32_t *count, struct err *err);
 
 /* The same for the ways in that settings describe. */
 #define NODE_ACCESS_CHECKS_MAX 4

@@ -230,7 +230,10 @@ static int start_workers(struct node *node, const struct settings *settings, str
 {
     TRY(start_commands(node, settings, err));
     TRY(configure_services(node, settings, err));
-    return configure_agents(node, settings, err);
+    TRY(configure_agents(node, settings, err));
+    node->inboxes.engine = node->engine;
+    node->inboxes.log = &node->log;
+    return inboxes_configure(&node->inboxes, settings, err);
 }
 
 static void on_closed(void *ctx)
@@ -352,7 +355,9 @@ int serve_apply(struct node *node, const struct settings *fresh, struct err *err
         engine_configure(node->engine, before, &ignored);
         return -(int)err->code;
     }
-    if (configure_services(node, fresh, err) < 0 || configure_agents(node, fresh, err) < 0) {
+    if (configure_services(node, fresh, err) < 0 || configure_agents(node, fresh, err) < 0 ||
+        inboxes_configure(&node->inboxes, fresh, err) < 0) {
+        inboxes_configure(&node->inboxes, before, &ignored);
         configure_agents(node, before, &ignored);
         configure_services(node, before, &ignored);
         configure_pool(node, before, &ignored);
@@ -397,6 +402,7 @@ static int start_server(struct node *node, struct err *err)
     server_show_services(server, &node->services.views);
     server_check_calls(server, node->stores.call_keys);
     server_show_agents(server, &node->agents.views);
+    server_show_inboxes(server, &node->inboxes.views);
     if (node->questions)
         server_ask_validators(server, validator_questions_ask, node->questions);
     atomic_store(&node->server, server);
@@ -456,6 +462,7 @@ static void stop(struct node *node)
     if (node->source)
         node->source->verbs->free(node->source);
     validator_questions_halt(node->questions);
+    inboxes_close(&node->inboxes);
     serve_stores_halt_helpers(&node->stores);
     if (node->engine)
         engine_close(node->engine);
@@ -529,6 +536,7 @@ int node_serve_main(const struct settings *settings, const struct node_config *c
 
     services_init(&node.services);
     agents_init(&node.agents);
+    inboxes_init(&node.inboxes);
     hold_hangup(SIG_BLOCK);
     store_own_process();
     log_init(&node.log, log_level_of(settings->logs.level), settings->logs.format, STDERR_FILENO);

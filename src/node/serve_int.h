@@ -4,6 +4,7 @@
 
 #include "net/loop.h"
 #include "node/agents.h"
+#include "node/inboxes/inboxes.h"
 #include "node/node.h"
 #include "node/serve_stores.h"
 #include "node/service.h"
@@ -44,6 +45,7 @@ struct node {
     _Atomic(struct worker *) worker; /* a reload may start it */
     struct services services;
     struct agents agents;
+    struct inboxes inboxes;
     pthread_t stopper;
     struct reload reload;
     int64_t grace_ms; /* the loop's own, because a reload runs beside it */

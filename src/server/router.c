@@ -9,6 +9,7 @@
 #include "server/catalog_call.h"
 #include "server/routes/api_namespaces.h"
 #include "server/routes/api_tasks.h"
+#include "server/routes/api_inboxes.h"
 #include "server/routes/api_services.h"
 
 #define SEGMENTS_MAX 8
@@ -211,6 +212,8 @@ const struct route routes[] = {
           "Target services and their health", 0, LIST)
     ROUTE(GET, "/v1/services/{name}", api_service_get, SCOPE(METRICS_READ), "One target service",
           0, NULL)
+    ROUTE(GET, "/v1/inboxes", api_inboxes, SCOPE(METRICS_READ),
+          "Tables of other databases whose rows become tasks", 0, LIST)
     ROUTE(POST, "/v1/completions/{id}", api_completion, OPEN,
           "Say how a call that was taken with 202 goes or has ended", 0, NULL)
     ROUTE(GET, "/v1/identity/jwks.json", api_jwks, OPEN,

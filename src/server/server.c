@@ -239,6 +239,11 @@ void server_show_services(struct server *server, const struct service_views *ser
     server->shown.services = services;
 }
 
+void server_show_inboxes(struct server *server, const struct inbox_views *inboxes)
+{
+    server->shown.inboxes = inboxes;
+}
+
 void server_check_calls(struct server *server, const struct call_keys *keys)
 {
     server->auth.call_keys = keys;

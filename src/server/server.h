@@ -38,6 +38,9 @@ void server_show_spans(struct server *server, struct span_export *spans);
 /* What the services of this node are like; lives as long as the server. Before the loop runs. */
 struct service_views;
 void server_show_services(struct server *server, const struct service_views *services);
+/* The same for its inboxes. */
+struct inbox_views;
+void server_show_inboxes(struct server *server, const struct inbox_views *inboxes);
 /* What proves calls of services; lives as long as the server. Before the loop runs. */
 struct call_keys;
 void server_check_calls(struct server *server, const struct call_keys *keys);

@@ -24,6 +24,7 @@ struct server_shown {
     const struct service_views *services; /* services that this node calls */
     struct services_heard heard;          /* services that workers elsewhere call */
     struct consistency *consistency;
+    const struct inbox_views *inboxes;
     const struct agent_views *agents;     /* what agents of this node did */
 };
 

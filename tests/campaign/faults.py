@@ -25,7 +25,7 @@ import ledger as ledger_module
 
 PARTS = ("kills", "stops", "points", "disk", "store_faults", "load", "seeded", "fuzzing",
          "coverage", "soak", "pg_nodes", "schedules", "mutations", "forgeries", "schemas", "recovery",
-         "differential", "even_time", "agents", "services")
+         "differential", "even_time", "agents", "services", "inboxes")
 
 
 def load_parts(names):

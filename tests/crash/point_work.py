@@ -62,7 +62,7 @@ def names_in(source):
         if kinds:
             words = ["commit"] + re.findall(r'"([^"]+)"', kinds.group(1))
             names.update(f"{when}.{word}" for when in ("before", "after") for word in words)
-    own = ("agent.", "service.", "report.await")  # killed at in the parts `agents` and `services`
+    own = ("agent.", "service.", "report.await", "inbox.", "before.inbox", "after.inbox")  # parts of their own
     return sorted(x for x in names if not x.startswith(own))
 
 

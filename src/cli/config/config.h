@@ -130,6 +130,9 @@ bool config_type_pattern_valid(struct str type); /* exact, or a prefix ending in
 /* Those of `services:`, config_services.c. */
 int config_check_services(const struct config *config, const char *name, struct err *err);
 extern const struct config_record config_service_record;
+/* Those of `inboxes:`, config_inboxes.c. */
+int config_check_inboxes(const struct config *config, const char *name, struct err *err);
+extern const struct config_record config_inbox_record;
 /* Those of `models:`, `agents:` and `tools:`, config_agents.c. */
 int config_check_agents(const struct config *config, const char *name, struct err *err);
 int config_read_prompts(struct config *config, struct err *err);

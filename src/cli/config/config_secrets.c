@@ -245,9 +245,9 @@ void config_append_encoded(struct buf *out, struct str text)
     }
 }
 
-static int add_password(struct config *config, struct str password, struct err *err)
+static int add_password(struct config *config, struct str *store, struct str password,
+                        struct err *err)
 {
-    struct str *store = &config->settings.store;
     BUF_AUTO struct buf url = BUF_INIT(2 * CONFIG_TEXT_BYTES_MAX);
 
     buf_str(&url, *store);
@@ -272,7 +272,37 @@ static int read_password(struct config *config, const struct config_inputs *inpu
         return 0;
     TRY(read_secret_file(arena_cstr(&config->arena, path), named, &config->arena, &password,
                          err));
-    return add_password(config, password, err);
+    return add_password(config, &config->settings.store, password, err);
+}
+
+static int read_inbox_password(struct config *config, struct inbox_rule *rule, struct err *err)
+{
+    struct arena *arena = &config->arena;
+    struct str named = arena_format(arena, "password of inbox " STR_FMT, STR_ARG(rule->name));
+    struct str password = STR_NONE;
+
+    if (!rule->password_file.data && !rule->password_env.data)
+        return 0;
+    if (!node_store_wants_password(rule->store))
+        return err_set(err, ERR_INVALID, "the store of inbox '" STR_FMT "' has a password already; "
+                       "keep one of them", STR_ARG(rule->name));
+    if (rule->password_file.data)
+        TRY(read_secret_file(arena_cstr(arena, rule->password_file), named, arena, &password,
+                             err));
+    else
+        password = config_getenv(NULL, arena_cstr(arena, rule->password_env));
+    if (!password.data)
+        return err_set(err, ERR_INVALID, "the variable " STR_FMT " (" STR_FMT ") is not set",
+                       STR_ARG(rule->password_env), STR_ARG(named));
+    return add_password(config, &rule->store, password, err);
+}
+
+static int read_inbox_passwords(struct config *config, struct err *err)
+{
+    for (uint32_t i = 0; i < config->settings.enqueue.inboxes_count; i++)
+        TRY(read_inbox_password(
+            config, (struct inbox_rule *)(uintptr_t)&config->settings.enqueue.inboxes[i], err));
+    return 0;
 }
 
 /* Values of headers that are sent to services. */
@@ -342,6 +372,7 @@ int config_read_secrets(struct config *config, const struct config_inputs *input
 {
     TRY(read_headers(config, err));
     TRY(read_model_keys(config, err));
+    TRY(read_inbox_passwords(config, err));
     TRY(config_read_prompts(config, err));
     TRY(read_token(config, inputs, err));
     return read_password(config, inputs, err);

@@ -99,10 +99,10 @@ static bool rule_matches(const struct priority_rule *rule, const struct task_inp
 static void apply_rules(struct task_input *input, const struct settings *settings,
                         struct arena *arena)
 {
-    for (uint32_t i = 0; i < settings->rules_count; i++) {
-        if (!rule_matches(&settings->rules[i], input, arena))
+    for (uint32_t i = 0; i < settings->enqueue.rules_count; i++) {
+        if (!rule_matches(&settings->enqueue.rules[i], input, arena))
             continue;
-        input->priority = settings->rules[i].priority;
+        input->priority = settings->enqueue.rules[i].priority;
         input->ruled_priority = true;
         return;
     }

@@ -169,7 +169,7 @@ static int publish(struct batch *batch, struct err *err)
 
 /* ---- one row ---- */
 
-static bool is_failure(enum err_code code)
+bool intake_is_failure(enum err_code code)
 {
     return err_http_status(code) >= 500 && code != ERR_LOCKED;
 }
@@ -228,14 +228,15 @@ static int end_duplicate(struct batch *batch, const struct intake_row *row,
     return enqueue_ended(batch, input, STATUS_CANCELLED, said, detail, err);
 }
 
-static int make(struct batch *batch, const struct intake_row *row, bool *duplicate,
-                struct task **task, struct err *err)
+int intake_make(struct batch *batch, const struct intake_row *row, const struct principal *maker,
+                bool *duplicate, struct task **task, struct err *err)
 {
     struct task_input *input = TRY_MEMORY(arena_alloc(&batch->arena, sizeof *input));
     bool differs;
 
     TRY(namespaces_enter_named(batch, row->namespace_name, err));
     TRY(intake_parse(row, batch->engine->settings, &batch->arena, input, err));
+    input->maker = maker;
     return enqueue_tasks(batch, input, 1, ACTOR_API, NULL, &batch->arena, task, duplicate,
                          &differs, err);
 }
@@ -260,9 +261,9 @@ static int take(struct batch *batch, const struct intake_row *row, bool *done, s
     if (map_get(&batch->tasks, uuid_bytes(&row->id)))
         return 0; /* another one depends on it, which came first */
     batch->wrote = true;
-    rc = make(batch, row, &duplicate, &task, &why);
+    rc = intake_make(batch, row, NULL, &duplicate, &task, &why);
     FAULT_POINT("intake.row");
-    if (rc < 0 && is_failure(why.code)) {
+    if (rc < 0 && intake_is_failure(why.code)) {
         *err = why;
         return rc;
     }

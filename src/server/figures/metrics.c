@@ -341,6 +341,7 @@ static int counted(struct api_call *call)
     write_damaged(&call->out, call->server);
     write_spans(&call->out, call->server);
     metrics_write_services(call);
+    metrics_write_inboxes(call);
     metrics_write_agents(call);
     return call_reply_text(call, 200, METRICS_TYPE);
 }

@@ -16,6 +16,8 @@ bool metrics_shows(const struct api_call *call, struct str queue); /* by its ful
 void metrics_write_measures(struct api_call *call);
 /* metrics_services.c */
 void metrics_write_services(struct api_call *call);
+/* metrics_inboxes.c */
+void metrics_write_inboxes(struct api_call *call);
 /* metrics_agents.c */
 void metrics_write_agents(struct api_call *call);
 

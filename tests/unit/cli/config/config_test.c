@@ -212,12 +212,12 @@ static void queues_rules_and_groups_come_with_all_their_keys(void **state)
     assert_int_equal(queue->type_limits_count, 1);
     assert_int_equal(queue->type_limits[0].concurrency, 2);
     assert_int_equal(queue->type_limits[0].rate.per_ms, 60000);
-    assert_int_equal(config.settings.rules_count, 2);
-    assert_text(config.settings.rules[0].metadata_pointer, "/tenant");
-    assert_text(config.settings.rules[0].metadata_equals, "\"gold\"");
-    assert_int_equal(config.settings.rules[0].priority, 20);
-    assert_text(config.settings.rules[1].metadata_equals, "true");
-    assert_int_equal(config.settings.rules[1].priority, -5);
+    assert_int_equal(config.settings.enqueue.rules_count, 2);
+    assert_text(config.settings.enqueue.rules[0].metadata_pointer, "/tenant");
+    assert_text(config.settings.enqueue.rules[0].metadata_equals, "\"gold\"");
+    assert_int_equal(config.settings.enqueue.rules[0].priority, 20);
+    assert_text(config.settings.enqueue.rules[1].metadata_equals, "true");
+    assert_int_equal(config.settings.enqueue.rules[1].priority, -5);
     assert_int_equal(config.settings.callbacks.allow_count, 2);
     assert_int_equal(config.settings.retention.completed_ms, 86400000);
     assert_int_equal(config.settings.retention.failed_ms, 0);

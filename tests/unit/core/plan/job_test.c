@@ -33,7 +33,7 @@ static const struct handler_rule handlers[] = {
 };
 static const struct priority_rule rules[] = {{.type = STR("ruled"), .priority = 77}};
 static const struct settings settings = {.handlers = handlers, .handlers_count = 2,
-                                         .rules = rules, .rules_count = 1};
+                                         .enqueue = {.rules = rules, .rules_count = 1}};
 
 static struct category maintenance(void)
 {

@@ -380,7 +380,7 @@ static const struct priority_rule rules[] = {
 };
 
 static const struct settings settings = {.handlers = handlers, .handlers_count = ROWS(handlers),
-                                         .rules = rules, .rules_count = ROWS(rules)};
+                                         .enqueue = {.rules = rules, .rules_count = ROWS(rules)}};
 
 static void type_gives_what_the_task_does_not_say(void **state)
 {
