@@ -100,6 +100,8 @@ struct claimed {
     struct str traceparent;        /* what its handler passes on; absent = there is no trace */
 };
 
+/* By task_id: ERR_NOT_FOUND; ERR_TRANSITION: ended or not ready; ERR_CONFLICT: held, or not for
+ * this worker; ERR_RATE: a limit. */
 struct claim_request {
     struct request base;
     struct str worker_id;
@@ -109,6 +111,7 @@ struct claim_request {
     uint32_t types_count;
     const struct str *services; /* the submitter's: whom tasks of these types go to, in order */
     uint32_t services_count;
+    struct uuid task_id;      /* this one alone, at once, or a refusal; nil = whatever is ready */
     uint32_t max;
     int64_t wait_ms;          /* 0 = answer at once */
     int64_t lease_ms;         /* out */

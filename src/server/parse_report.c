@@ -346,11 +346,11 @@ int parse_heartbeat(struct str body, struct arena *arena, struct heartbeat_reque
 int parse_claim(struct str body, struct arena *arena, struct claim_request *request,
                 struct err *err)
 {
-    enum { QUEUES, TYPES, SERVICES, MAX, WAIT_MS, COUNT };
+    enum { QUEUES, TYPES, SERVICES, MAX, WAIT_MS, TASK_ID, COUNT };
     struct body_field fields[COUNT] = {{.name = "queues"}, {.name = "types"}, {.name = "services"},
-                                       {.name = "max"}, {.name = "wait_ms"}};
+                                       {.name = "max"}, {.name = "wait_ms"}, {.name = "task_id"}};
     int64_t max = 1;
-    struct str object;
+    struct str object, task_id = STR_NONE;
 
     TRY(check_object(body, &object, err));
     request->wait_ms = 0;
@@ -366,6 +366,12 @@ int parse_claim(struct str body, struct arena *arena, struct claim_request *requ
     if (request->wait_ms > BOUND_WAIT_MS)
         request->wait_ms = BOUND_WAIT_MS;
     request->max = (uint32_t)max;
+    TRY(body_text(&fields[TASK_ID], BOUND_NAME_BYTES, arena, &task_id, err));
+    if (task_id.data && !uuid_parse(task_id, &request->task_id))
+        return err_set_field(err, ERR_INVALID, "task_id", "'task_id' must be the id of a task");
+    if (task_id.data && (request->max > 1 || request->wait_ms > 0))
+        return err_set_field(err, ERR_INVALID, "task_id", "'task_id' names one task, which is "
+                             "claimed or refused at once; leave out 'max' and 'wait_ms'");
     return 0;
 }
 

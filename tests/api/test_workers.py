@@ -197,6 +197,29 @@ class ClaimTest(ApiTest):
         self.assertEqual([t["id"] for t in self.claim(max=10)],
                          [made[3], made[1], made[2], made[0]])
 
+    def test_a13_a_claim_by_id_gets_that_task_or_is_told_why_not(self):
+        first, second = self.enqueue()["id"], self.enqueue(payload={"a": 1})["id"]
+        self.register()
+        self.register("worker-2")
+        path = "/v1/workers/worker-1:claim"
+        [held] = self.expect(200, "POST", path, {"task_id": second})["tasks"]
+        self.assertEqual((held["id"], held["payload"]), (second, {"a": 1}))
+        error = self.expect_error(409, "conflict", "POST", "/v1/workers/worker-2:claim",
+                                  {"task_id": second}, field="task_id")
+        self.assertIn("held by worker 'worker-1'", error["message"])
+        self.complete("worker-1", held)
+        error = self.expect_error(409, "invalid_transition", "POST", path, {"task_id": second})
+        self.assertIn("has ended", error["message"])
+        self.expect_error(404, "not_found", "POST", path,
+                          {"task_id": "01890000-0000-7000-8000-000000000000"}, field="task_id")
+        self.expect(200, "POST", "/v1/queues/default:pause")
+        reply = self.request("POST", path, {"task_id": first})
+        self.assertEqual((reply.status, reply.json["error"]["code"]), (429, "rate_limited"))
+        self.assertEqual(reply.headers["Retry-After"], "1")
+        for body in ({"task_id": "x"}, {"task_id": first, "max": 2},
+                     {"task_id": first, "wait_ms": 1}):
+            self.expect_error(422, "invalid", "POST", path, body, field="task_id")
+
     def test_E2_two_workers_never_hold_one_task(self):
         self.expect(201, "POST", "/v1/tasks", [{"type": "t"}] * 200)
         workers = [self.register(f"w{i}") for i in range(8)]

@@ -195,6 +195,8 @@ static const struct uuid *task_of(const struct request *request)
         return &((const struct recovery_request *)request)->task_id;
     case REQUEST_WHY:
         return &((const struct why_request *)request)->task_id;
+    case REQUEST_CLAIM:
+        return &((const struct claim_request *)request)->task_id;
     default:
         return &((const struct control_request *)request)->task_id;
     }
@@ -288,7 +290,10 @@ static void begin(struct call *call)
         enqueue_begin(call);
         break;
     case REQUEST_CLAIM:
-        claim_begin(call);
+        if (uuid_is_nil(task_of(request)))
+            claim_begin(call);
+        else
+            find_begin(call);
         break;
     case REQUEST_REPORT:
         report_begin(call);

@@ -404,6 +404,8 @@ int claim_apply(struct batch *batch, struct request *base)
         return workers_unknown(&request->base.err);
     TRY(enter_queues(request, worker));
     TRY(workers_renew(batch, worker, &request->base.err));
+    if (!uuid_is_nil(&request->task_id))
+        return claim_named(batch, request, worker);
     return try_claim(batch, request, worker, &request->base.err);
 }
 

@@ -12,6 +12,8 @@ int claim_apply(struct batch *batch, struct request *base);
 int claim_serve_waiting(struct batch *batch, struct err *err);
 int claim_take(struct batch *batch, struct claim_request *request, struct worker_state *worker,
                struct task *task, struct err *err);
+/* claim_named.c: of request->task_id alone */
+int claim_named(struct batch *batch, struct claim_request *request, struct worker_state *worker);
 bool claim_wants(struct batch *batch, const struct claim_request *request,
                  const struct worker_state *worker, const struct task_spec *spec);
 /* The same of what is in a queue, whatever its category. */
