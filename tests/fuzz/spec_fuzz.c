@@ -23,7 +23,7 @@ static const struct priority_rule rules[] = {
     {.metadata_pointer = {"/k", 2}, .metadata_equals = {"1.0", 3}, .priority = -9},
 };
 static const struct settings settings = {.handlers = handlers, .handlers_count = 1,
-                                         .rules = rules, .rules_count = 2};
+                                         .enqueue = {.rules = rules, .rules_count = 2}};
 
 static bool is_line(struct str text, size_t bytes_max)
 {

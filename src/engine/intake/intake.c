@@ -330,7 +330,7 @@ static int apply_ask(struct batch *batch, const struct intake_report *row, bool 
     }
     if (rc == 0)
         return 0;
-    if (is_failure(why->code)) {
+    if (intake_is_failure(why->code)) {
         *err = *why;
         return rc;
     }

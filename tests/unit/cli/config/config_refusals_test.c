@@ -173,10 +173,10 @@ static void everything_a_file_can_say_is_understood(void **state)
     assert_int_equal(settings->queues[0].key_rate.per_ms, 60000);
     assert_int_equal(settings->queues[0].type_limits[0].rate.burst, 9);
     assert_int_equal(settings->queues[1].rate.count, 0);
-    assert_true(str_is(settings->rules[0].metadata_equals, "\"gold\""));
-    assert_true(str_is(settings->rules[1].metadata_equals, "5"));
-    assert_true(str_is(settings->rules[2].metadata_equals, "\"5\""));
-    assert_true(str_is(settings->rules[3].metadata_equals, "null"));
+    assert_true(str_is(settings->enqueue.rules[0].metadata_equals, "\"gold\""));
+    assert_true(str_is(settings->enqueue.rules[1].metadata_equals, "5"));
+    assert_true(str_is(settings->enqueue.rules[2].metadata_equals, "\"5\""));
+    assert_true(str_is(settings->enqueue.rules[3].metadata_equals, "null"));
     assert_int_equal(settings->callbacks.allow_count, 2);
     config_deinit(&config);
 }
