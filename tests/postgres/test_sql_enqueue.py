@@ -41,8 +41,7 @@ class SqlEnqueue(SqlTest):
         self.assertEqual(self.nodes.sql("SELECT count(*) FROM tasks"), [["0"]])
         connection.commit()
         self.assertEqual(self.nodes.sql("SELECT id, type, status, state, queue, payload FROM tasks"),
-                         [[first, "mail", "pending", "Queued", "default", payload.split("\n")[0]],
-                          [payload.split("\n")[1]]])
+                         [[first, "mail", "pending", "Queued", "default", payload]])
         self.nodes.start(0)
         self.node.register()
         [task] = self.node.claim(wait_ms=20000)
