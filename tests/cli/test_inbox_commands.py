@@ -68,8 +68,12 @@ class InboxCommands(FolderTest):
         server = self.serve()
         self.url = "http://%s:%d" % server.address
         box.emptied()
-        lines = {line.split()[0]: line for line in self.perdura("inbox", "list").stdout.splitlines()}
-        self.assertRegex(lines["shop"], r"^shop +ready +1 +0 ")
+
+        def listed():
+            return {line.split()[0]: line for line in self.perdura("inbox", "list").stdout.splitlines()}
+
+        lines = harness.wait_until(lambda: re.match("shop +ready +1 +0 ", listed()["shop"]) and listed(),
+                                   what="the list to tell of the row")
         self.assertRegex(lines["away"], r"^away +(failed|connecting) +0 +0 ")
         self.assertNotIn("hunter2", self.perdura("inbox", "list", "--json").stdout + server.log())
         box.close()

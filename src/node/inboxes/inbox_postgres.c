@@ -22,8 +22,10 @@
                 "'YYYY-MM-DD\"T\"HH24:MI:SS.US\"Z\"'), " INBOX_TIME_BYTES ")"
 #define WAITS "r.taken_at IS NULL AND r.error IS NULL"
 
+/* Nested loops for look-ups by key, whatever the statistics of a table say that is often empty. */
 static const char settings[] =
     "SET client_min_messages = warning; SET timezone = 'UTC'; SET jit = off;"
+    "SET enable_hashjoin = off; SET enable_mergejoin = off; SET enable_seqscan = off;"
     "SET lock_timeout = '5s'; SET statement_timeout = '30s';"
     "SET idle_in_transaction_session_timeout = '10s'; SET standard_conforming_strings = on;"
     "LISTEN perdura_inbox";
