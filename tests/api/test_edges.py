@@ -1,6 +1,9 @@
 """The far corners of the API: empty lists, cursors that are none, bodies of the wrong kind, names
 with odd letters, more queues than metrics name, callers without a token or from elsewhere. Each
 gets its own clear answer (F-H4, F-H20)."""
+import contextlib
+import signal
+import sqlite3
 import unittest
 
 from harness import ApiTest
@@ -94,6 +97,22 @@ class Lists(ApiTest):
         self.expect(200, "PATCH", "/v1/queues/q", {"type_limits": limits})
         self.assertEqual([x["type"] for x in self.expect(200, "GET", "/v1/queues/q")
                           ["type_limits"]], ["a", "b"])
+
+
+class ByHand(ApiTest):
+    def test_f_h4_a_mark_of_sql_reports_in_a_file_ends_no_server(self):
+        """Only PostgreSQL has such reports; the number can be written into any store."""
+        self.register()
+        self.enqueue()
+        task = self.claim()[0]
+        self.server.stop(signal.SIGKILL)
+        with contextlib.closing(sqlite3.connect(self.server.store)) as db:
+            db.execute("UPDATE task_states SET outcome_token = -1")
+            db.commit()
+        self.server.start()
+        self.expect(200, "GET", f"/v1/tasks/{task['id']}/why")
+        self.complete("worker-1", task)
+        self.assertEqual(self.task(task["id"])["status"], "completed")
 
 
 class Bodies(ApiTest):

@@ -315,6 +315,47 @@ class Members(EncryptionTest):
         self.assertNotIn(text, self.stored("SELECT payload FROM task_specs")[0])
 
 
+class Triggered(EncryptionTest):
+    handlers = "handlers:\n  - {type: up, encrypt: true}\n"
+
+    def test_f_j3_a_run_that_an_encrypted_one_triggers_does_not_hold_its_error_in_the_clear(self):
+        self.register()
+        jobs = [self.expect(201, "POST", "/v1/jobs", {"name": name, "task_type": name, "category": "general",
+                                                      "queue": "default", "max_retries": 0})["id"]
+                for name in ("down", "up")]
+        self.expect(201, "POST", f"/v1/jobs/{jobs[0]}/dependencies",
+                    {"depends_on_job_id": jobs[1], "dependency_type": "completion", "dependency_config": {"mode": "trigger"}})
+        self.expect(201, "POST", f"/v1/jobs/{jobs[1]}:run", {})
+        self.report_ok("worker-1", self.claim()[0], "fail", error="a canary", retryable=False)
+        down, = self.expect(200, "GET", "/v1/tasks?type=down")["items"]
+        self.assertEqual((down["encrypt"], down["data"]["trigger"]["error"]), (True, "a canary"))
+        self.assertNotIn("canary", "".join(self.stored("SELECT data FROM tasks")))
+        cancelled = self.expect(201, "POST", f"/v1/jobs/{jobs[1]}:run", {})
+        self.configure([], None)
+        self.restart()
+        self.expect(200, "POST", f"/v1/tasks/{cancelled['id']}:cancel")
+        last = self.expect(200, "GET", "/v1/tasks?type=down")["items"][0]
+        self.assertEqual((last["encrypt"], last["data"]["trigger"]["status"], last["data"]["trigger"]["error"]),
+                         (False, "cancelled", None))
+
+    def test_f_j3_without_the_key_schedules_of_other_types_fire(self):
+        schedules = []
+        for name in ("up", "down"):
+            job = self.expect(201, "POST", "/v1/jobs", {"name": name, "task_type": name, "category": "general"})["id"]
+            schedules.append(self.expect(201, "POST", "/v1/schedules", {
+                "job_id": job, "schedule_type": "interval", "interval_seconds": 1})["id"])
+        self.configure([], None)
+        self.restart()
+        before = {t["id"] for t in self.expect(200, "GET", "/v1/tasks?limit=1000")["items"]}
+
+        def fired():
+            return [t["type"] for t in self.expect(200, "GET", "/v1/tasks?limit=1000")["items"] if t["id"] not in before]
+        wait_until(lambda: len(fired()) > 1, what="the schedule of the other type fires")
+        self.assertNotIn("up", fired())
+        wait_until(lambda: "no key" in str(self.expect(200, "GET", f"/v1/schedules/{schedules[0]}")),
+                   what="the schedule says why it does not fire")
+
+
 class Children(EncryptionTest):
     def test_what_an_encrypted_task_spawns_is_encrypted_unless_it_says_how_it_is_stored(self):
         self.enqueue(payload=1, encrypt=True)

@@ -68,7 +68,7 @@ static int load_jobs(struct firing *firing)
 /* Of memory and of the store; all else is the fault of one schedule. */
 static bool fails_all(enum err_code code)
 {
-    return err_http_status(code) >= 500 && code != ERR_IO;
+    return err_http_status(code) >= 500 && code != ERR_IO && code != ERR_LOCKED;
 }
 
 /* A fault that a person has to fix is shown with the schedule, and all others keep firing

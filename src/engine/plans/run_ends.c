@@ -84,7 +84,7 @@ static int give_slot_on(struct batch *batch, struct batch_job *held, const struc
 /* ---- what an end starts ---- */
 
 /* {"trigger":{"task":…,"job":…,"status":…,"error":…}}: what started it, for its handler. */
-static struct str trigger_data(struct batch *batch, const struct task *by)
+static struct str trigger_data(struct batch *batch, const struct task *by, bool with_error)
 {
     const struct batch_job *ended = jobs_get(batch, &by->spec.origin.job_id);
     BUF_AUTO struct buf text = BUF_INIT(64 * 1024);
@@ -93,7 +93,7 @@ static struct str trigger_data(struct batch *batch, const struct task *by)
     render_uuid(&text, "task", &by->id);
     render_text(&text, "job", ended ? ended->job->name : STR_NONE);
     render_text(&text, "status", str_of(status_word(by->status)));
-    render_text(&text, "error", by->fault.error);
+    render_text(&text, "error", with_error ? by->fault.error : STR_NONE);
     buf_text(&text, "}}");
     return text.failed ? STR_NONE : arena_str(&batch->arena, buf_view(&text));
 }
@@ -116,13 +116,20 @@ static int start_run(struct batch *batch, const struct uuid *job_id, const struc
         wish.traceparent = trace.trace.parent;
         wish.tracestate = trace.trace.state;
         wish.job = known->job;
-        wish.data = trigger_data(batch, by);
+        wish.data = trigger_data(batch, by, true);
+        wish.sealed = by->spec.seal.encrypt || by->spec.seal.fields.data; /* its error is */
         wish.detail = batch_text(batch, "{\"triggered_by\":\"%s\",\"status\":\"%s\"}", id,
                                  status_word(by->status));
         FAULT_POINT("runs.trigger");
         rc = run_make(batch, &wish, &batch->arena, &task, err);
+        if (rc == -(int)ERR_LOCKED && wish.sealed) {
+            err->code = ERR_NONE;
+            wish.data = trigger_data(batch, by, false);
+            wish.sealed = false;
+            rc = run_make(batch, &wish, &batch->arena, &task, err);
+        }
     }
-    if (rc >= 0 || err_http_status(err->code) >= 500)
+    if (rc >= 0 || (err_http_status(err->code) >= 500 && err->code != ERR_LOCKED))
         return rc < 0 ? rc : 0;
     LOG(batch->engine->log, LOG_WARN, "job.not_triggered", KC("task", id),
         KS("correlation_id", by->spec.correlation_id), KC("reason", err->text));

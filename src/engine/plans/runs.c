@@ -308,6 +308,7 @@ static int make_input(struct batch *batch, const struct run_wish *wish, struct a
         input->spec.origin.schedule_id = wish->schedule->id;
     input->spec.run_at_us = wish->instant_us;
     input->data = wish->data;
+    input->spec.seal.encrypt |= wish->sealed;
     input->spec.correlation_id = wish->correlation_id;
     input->spec.trace.parent = wish->traceparent;
     input->spec.trace.state = wish->tracestate;

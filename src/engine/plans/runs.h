@@ -27,6 +27,7 @@ struct run_wish {
     struct uuid id;
     struct str payload; /* absent = the job's */
     struct str data;    /* what its handler finds in data; absent = nothing */
+    bool sealed;        /* ... of a task that is stored encrypted */
     enum actor actor;
     struct str correlation_id; /* of what it continues, here and below; absent = none */
     struct str traceparent, tracestate;

@@ -481,8 +481,12 @@ int enqueue_check(struct batch *batch, struct task_input *input, struct arena *a
                   struct err *err)
 {
     struct plan plan = {.batch = batch, .inputs = input, .count = 1, .arena = arena, .err = err};
+    struct task probe = {.spec = input->spec};
 
-    return plan_check_places(&plan);
+    TRY(plan_check_places(&plan));
+    probe.spec.queue = input->spec.queue; /* its full name by now */
+    probe.spec.namespace_name = queue_name_namespace(probe.spec.queue);
+    return admit_seal(&plan, &probe);
 }
 
 /* The task of a run: it has no key and no parents, and its waits are those of its job. */
