@@ -1,5 +1,6 @@
 /* The bare client beside Perdura, for bench/services.py: calls a target that does nothing, with so
- * many in flight, and nothing else. HTTP/1.1 by libcurl, gRPC by nghttp2 on one connection.
+ * many in flight, and nothing else. HTTP/1.1 by libcurl, gRPC by nghttp2 on one connection. It sends
+ * what Perdura sends: the payload, and headers that are others for each call; they are not signed.
  *
  *   call_load URL CALLS IN-FLIGHT [CA]       http:// https:// grpc:// grpcs://
  *
@@ -16,7 +17,10 @@
 
 #define READ_BYTES 65536
 #define IN_FLIGHT_MAX 4096
-#define KEY "0123456789abcdef0123456789abcdef0123"
+#define KEY_BYTES 36
+#define IDENTITY_BYTES 550 /* a JWT of Perdura, with its signature */
+#define BODY "some text that is about as long as these are, or a bit"
+#define PAYLOAD "{\"to\":\"user@example.com\",\"subject\":\"hello\",\"body\":\"" BODY "\"}"
 
 struct load {
     const char *url;
@@ -24,6 +28,18 @@ struct load {
     int calls, in_flight;
     int begun, done, failed;
 };
+
+/* What differs from call to call. */
+struct proof {
+    char key[KEY_BYTES + 1], identity[IDENTITY_BYTES + 1];
+};
+
+static void make_proof(int call, struct proof *proof)
+{
+    snprintf(proof->key, sizeof proof->key, "01234567-89ab-7def-8123-%012d", call);
+    for (size_t at = 0; at < IDENTITY_BYTES; at += KEY_BYTES)
+        snprintf(proof->identity + at, sizeof proof->identity - at, "%s", proof->key);
+}
 
 static double now_s(void)
 {
@@ -42,13 +58,41 @@ static size_t drop(char *data, size_t size, size_t count, void *ctx)
     return size * count;
 }
 
-static CURL *http_call(const struct load *load, struct curl_slist *headers)
+static void add_line(struct curl_slist **headers, const char *name, const char *value)
+{
+    char line[1024];
+
+    snprintf(line, sizeof line, "%s: %s", name, value);
+    *headers = curl_slist_append(*headers, line);
+}
+
+/* The headers of the call before it are freed. */
+static void set_headers(const struct load *load, CURL *easy)
+{
+    struct curl_slist *headers = NULL, *before = NULL;
+    struct proof proof;
+
+    make_proof(load->begun, &proof);
+    add_line(&headers, "Content-Type", "application/json");
+    add_line(&headers, "Idempotency-Key", proof.key);
+    add_line(&headers, "Perdura-Task-Id", proof.key);
+    add_line(&headers, "Perdura-Attempt", "1");
+    add_line(&headers, "Perdura-Deadline-Ms", "300000");
+    add_line(&headers, "Perdura-Identity", proof.identity);
+    add_line(&headers, "Perdura-Complete-Url", proof.identity + IDENTITY_BYTES - 120);
+    curl_easy_getinfo(easy, CURLINFO_PRIVATE, (char **)&before);
+    curl_easy_setopt(easy, CURLOPT_HTTPHEADER, headers);
+    curl_easy_setopt(easy, CURLOPT_PRIVATE, headers);
+    curl_slist_free_all(before);
+}
+
+static CURL *http_call(const struct load *load)
 {
     CURL *easy = curl_easy_init();
 
+    set_headers(load, easy);
     curl_easy_setopt(easy, CURLOPT_URL, load->url);
-    curl_easy_setopt(easy, CURLOPT_POSTFIELDS, "null");
-    curl_easy_setopt(easy, CURLOPT_HTTPHEADER, headers);
+    curl_easy_setopt(easy, CURLOPT_POSTFIELDS, PAYLOAD);
     curl_easy_setopt(easy, CURLOPT_WRITEFUNCTION, drop);
     curl_easy_setopt(easy, CURLOPT_HTTP_VERSION, (long)CURL_HTTP_VERSION_1_1);
     if (load->ca)
@@ -65,23 +109,26 @@ static void http_ended(struct load *load, CURLM *multi, CURLMsg *message)
     curl_multi_remove_handle(multi, easy);
     if (load->begun < load->calls) {
         load->begun++;
+        set_headers(load, easy);
         curl_multi_add_handle(multi, easy);
     } else {
+        struct curl_slist *headers = NULL;
+
+        curl_easy_getinfo(easy, CURLINFO_PRIVATE, (char **)&headers);
         curl_easy_cleanup(easy);
+        curl_slist_free_all(headers);
     }
 }
 
 static void run_http(struct load *load)
 {
-    struct curl_slist *headers = curl_slist_append(NULL, "Content-Type: application/json");
     CURLM *multi = curl_multi_init();
     CURLMsg *message;
     int running, left;
 
-    headers = curl_slist_append(headers, "Idempotency-Key: " KEY);
     curl_multi_setopt(multi, CURLMOPT_MAXCONNECTS, (long)load->in_flight);
     for (; load->begun < load->in_flight && load->begun < load->calls; load->begun++)
-        curl_multi_add_handle(multi, http_call(load, headers));
+        curl_multi_add_handle(multi, http_call(load));
     while (load->done < load->calls) {
         curl_multi_perform(multi, &running);
         while ((message = curl_multi_info_read(multi, &left)))
@@ -91,7 +138,6 @@ static void run_http(struct load *load)
             curl_multi_poll(multi, NULL, 0, 1000, NULL);
     }
     curl_multi_cleanup(multi);
-    curl_slist_free_all(headers);
 }
 
 /* ---- gRPC ---- */
@@ -101,21 +147,30 @@ static void run_http(struct load *load)
 static ssize_t read_request(nghttp2_session *session, int32_t id, uint8_t *out, size_t len,
                             uint32_t *flags, nghttp2_data_source *source, void *ctx)
 {
+    static const char message[] = "\n\020user@example.com\022\005hello\032\066" BODY;
+    const uint8_t head[] = {0, 0, 0, 0, sizeof message - 1};
+
     (void)session, (void)id, (void)len, (void)source, (void)ctx;
-    memset(out, 0, 5);
+    memcpy(out, head, sizeof head);
+    memcpy(out + sizeof head, message, sizeof message - 1);
     *flags |= NGHTTP2_DATA_FLAG_EOF;
-    return 5;
+    return sizeof head + sizeof message - 1;
 }
 
 static void begin_stream(struct load *load, nghttp2_session *session)
 {
-    static const nghttp2_nv head[] = {
+    struct proof proof;
+    nghttp2_nv head[] = {
         FIELD(":method", "POST"), FIELD(":scheme", "http"), FIELD(":path", "/perdura.test.Peer/Do"),
         FIELD(":authority", "127.0.0.1"), FIELD("te", "trailers"),
         FIELD("content-type", "application/grpc"), FIELD("grpc-timeout", "30000m"),
-        FIELD("idempotency-key", KEY)};
+        FIELD("idempotency-key", proof.key), FIELD("perdura-task-id", proof.key),
+        FIELD("perdura-attempt", "1"), FIELD("perdura-deadline-ms", "30000"),
+        FIELD("perdura-identity", proof.identity)};
     static const nghttp2_data_provider body = {.read_callback = read_request};
 
+    make_proof(load->begun, &proof);
+    head[sizeof head / sizeof *head - 1].flags = NGHTTP2_NV_FLAG_NO_INDEX; /* it is a credential */
     if (nghttp2_submit_request(session, NULL, head, sizeof head / sizeof *head, &body, NULL) < 0)
         wire_fail("cannot begin a stream");
     load->begun++;

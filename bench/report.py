@@ -137,7 +137,7 @@ def services(results):
         number(row.get(f"{kind}_{held}_ratio"), 2)))]
         for kind, name in (("http", "HTTP/1.1"), ("https", "HTTPS"), ("grpc", "gRPC"), ("grpcs", "gRPC over TLS"))]
     return (table(["calls per second", "1 in flight", "bare", "ratio", "256 in flight", "bare", "ratio"], lines) +
-            "\nThe bare gRPC client sends hundreds of calls in one write and stores nothing: ours cannot follow it.\n"
+            "\nThe bare clients send the same payload and headers of the same size, and store nothing; the gRPC one sends hundreds of calls in one write.\n"
             f"\nA call that waits for its answer takes {number(row.get('held_kib'), 1)} KiB with its task (aim: at most "
             f"16 KiB). From the call that enqueues to the request at the target it takes "
             f"{number(row.get('start_p50_ms'), 2)} ms, 99 of 100 times at most {number(row.get('start_p99_ms'), 2)} ms "

@@ -1,5 +1,6 @@
 """Calls that a service takes with 202 and ends later, by a URL that counts for one attempt; and the
 JWT by which it knows who calls (D10, D13, F-G8)."""
+import base64
 import http.client
 import json
 import os
@@ -224,6 +225,25 @@ class TokenTest(AsyncTest):
         self.server.stop()
         self.server.start() # the key is the store's
         self.assertEqual(self.api("GET", "/v1/identity/jwks.json")[1], jwks)
+
+
+class ManyTest(AsyncTest):
+    def test_each_of_many_calls_at_once_has_a_jwt_and_a_url_of_its_own(self):
+        self.expect(200, "POST", "/v1/queues/default:pause", {})
+        tasks = {self.enqueue("call:x", timeout_ms=120000)["id"] for _ in range(200)}
+        self.expect(200, "POST", "/v1/queues/default:resume", {})
+        calls = wait_until(lambda: len(seen := self.target.seen("/Do")) == 200 and seen, what="all calls")
+        self.assertEqual({call.headers["perdura-task-id"] for call in calls}, tasks)
+        jwks = self.api("GET", "/v1/identity/jwks.json")[1]
+        for i, call in enumerate(calls):
+            task = call.headers["perdura-task-id"]
+            body = call.headers["perdura-identity"].split(".")[1]
+            claims = json.loads(base64.urlsafe_b64decode(body + "=" * (-len(body) % 4)))
+            self.assertEqual((claims["task_id"], claims["aud"], claims["attempt"]), (task, "s", 1))
+            if i % 25 == 24:
+                self.assertTrue(verify(call.headers["perdura-identity"], jwks)["good"])
+            self.assertEqual(self.say(call.headers["perdura-complete-url"], {"result": i})[0], 204)
+            self.assertEqual(self.task(task)["result"], i)
 
 
 def verify_quietly(jwt, jwks):

@@ -98,8 +98,26 @@ struct service_call {
     int64_t limit_ms; /* the timeout behind the deadline, for the error message */
     struct arena arena; /* of the report */
     struct report report;
+    struct str identity; /* of the attempt, made here at proved_us; 0 = not yet */
+    int64_t proved_us;
+    char token[CALL_TOKEN_CHARS + 1];
     struct str words; /* of the service, at the end of the report's error; absent = none */
     char reason[CURL_ERROR_SIZE];
+};
+
+struct call_list {
+    struct service_call *first, *last;
+};
+
+/* A thread beside the loop that signs for calls which wait for it: that takes a third of the time
+ * of a call. Under the pool's lock. */
+struct service_signer {
+    pthread_t thread;
+    pthread_cond_t due;
+    struct call_list calls; /* behind those in `come`, before the next ones */
+    bool runs;
+    bool busy; /* it has some in hand */
+    bool over;
 };
 
 /* What goes to a server elsewhere with the next heartbeat. */
@@ -120,7 +138,8 @@ struct service_pool {
     uint32_t max;
     pthread_mutex_t lock; /* for the fields up to the next comment */
     struct service_set *set;
-    struct service_call *come_first, *come_last; /* new calls, which the loop has not seen yet */
+    struct call_list come; /* new calls, which the loop has not seen yet */
+    struct service_signer signer;
     struct run *refused; /* tasks to give back: there was no memory for a call */
     struct service_known *known;
     struct service_news news;
@@ -172,6 +191,9 @@ struct str call_lookup(const struct service_call *call);
 /* service_proofs.c: by which the service knows the attempt, and where it says how it ended; in the
  * call's arena. Absent where there is none; false without memory. */
 bool call_prove(struct service_call *call, struct str *identity, struct str *complete_url);
+void *service_signer_main(void *pool);
+/* Under the pool's lock: a new call, for the loop. True: it has to be woken. */
+bool call_come(struct service_pool *pool, struct service_call *call);
 
 /* service_headers.c: the headers of an attempt, and those of the configuration. False when `add`
  * gave false. */

@@ -315,8 +315,8 @@ static void take_claimed(struct service_pool *pool)
     struct run *refused;
 
     pthread_mutex_lock(&pool->lock);
-    call = pool->come_first;
-    pool->come_first = pool->come_last = NULL;
+    call = pool->come.first;
+    pool->come = (struct call_list){NULL, NULL};
     refused = pool->refused;
     pool->refused = NULL;
     pthread_mutex_unlock(&pool->lock);

@@ -17,6 +17,7 @@
 #include "worker/services/service_int.h"
 
 #define STACK_BYTES (512 * 1024) /* libcurl and TLS */
+#define SIGNER_STACK_BYTES (256 * 1024)
 #define FILES_KEPT 256           /* descriptors for everything else */
 #define ROOM_WIDE 32             /* room that is worth a claim of its own */
 #define WAIT_MS 30000
@@ -122,23 +123,13 @@ static void want(void *ctx, bool busy, struct dispatch_want *want)
 
 /* ---- what was claimed ---- */
 
-static void append(struct service_pool *pool, struct service_call *call)
-{
-    if (pool->come_last)
-        pool->come_last->next = call;
-    else
-        pool->come_first = call;
-    pool->come_last = call;
-}
-
 static void begin(void *ctx, struct worker *worker, struct run *run)
 {
     struct service_pool *pool = ctx;
     struct service_call *call = calloc(1, sizeof *call);
-    bool first;
+    bool wakes = false;
 
     pthread_mutex_lock(&pool->lock);
-    first = !pool->come_first && !pool->refused;
     pool->worker = worker; /* the first claim may come before worker_start returns */
     if (call) {
         *call = (struct service_call){.worker = worker, .run = run, .arena = ARENA_INIT(0)};
@@ -146,13 +137,14 @@ static void begin(void *ctx, struct worker *worker, struct run *run)
         if (call->line)
             call->line->held++;
         pool->held++;
-        append(pool, call);
+        wakes = call_come(pool, call);
     } else {
+        wakes = true;
         run->next = pool->refused;
         pool->refused = run;
     }
     pthread_mutex_unlock(&pool->lock);
-    if (first) /* else the loop was woken for the one before */
+    if (wakes)
         service_poll_wake(pool);
 }
 
@@ -212,6 +204,9 @@ static int open_loop(struct service_pool *pool, const struct settings *settings,
         return -(int)err->code;
     rc = thread_start(&pool->thread, STACK_BYTES, service_loop_main, pool);
     pool->runs = rc == 0;
+    if (pool->runs && pool->proofs.keys) /* without it the loop signs */
+        pool->signer.runs = thread_start(&pool->signer.thread, SIGNER_STACK_BYTES,
+                                         service_signer_main, pool) == 0;
     return rc == 0 ? 0 : err_set(err, ERR_UNAVAILABLE, "cannot start a thread: %s", strerror(rc));
 }
 
@@ -250,6 +245,7 @@ struct service_pool *service_pool_start(struct source *source,
     pool->news.serial = serial;
     pool->epoll_fd = pool->wake_fd = pool->slot.wake_fd = -1;
     pthread_mutex_init(&pool->lock, NULL);
+    pthread_cond_init(&pool->signer.due, NULL);
     pool->dispatch = (struct worker_dispatch){.ctx = pool, .max = files_max(),
                                               .slot = &pool->slot, .want = want, .begin = begin};
     pool->max = calls_max(config->settings, pool->dispatch.max);
@@ -317,6 +313,15 @@ static void end_loop(struct service_pool *pool)
     pthread_join(pool->thread, NULL);
 }
 
+static void end_signer(struct service_pool *pool)
+{
+    pthread_mutex_lock(&pool->lock);
+    pool->signer.over = true;
+    pthread_cond_signal(&pool->signer.due);
+    pthread_mutex_unlock(&pool->lock);
+    pthread_join(pool->signer.thread, NULL);
+}
+
 static void close_fd(int fd)
 {
     if (fd >= 0)
@@ -334,6 +339,8 @@ void service_pool_free(struct service_pool *pool)
         worker_stop(pool->worker, 0, &err);
     if (pool->runs)
         end_loop(pool);
+    if (pool->signer.runs)
+        end_signer(pool);
     worker_free(pool->worker);
     for (struct service_set *set = pool->set; set; set = older) {
         older = set->older;
@@ -352,6 +359,7 @@ void service_pool_free(struct service_pool *pool)
     close_fd(pool->epoll_fd);
     close_fd(pool->wake_fd);
     close_fd(pool->slot.wake_fd);
+    pthread_cond_destroy(&pool->signer.due);
     pthread_mutex_destroy(&pool->lock);
     free(pool);
 }
