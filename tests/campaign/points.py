@@ -22,6 +22,7 @@ import ledger as ledger_module
 
 sys.path.insert(0, str(ledger_module.ROOT / "tests" / "crash"))
 import crash_harness  # noqa: E402
+import intake_kills  # noqa: E402
 import point_work  # noqa: E402
 import write_kills  # noqa: E402
 
@@ -59,7 +60,7 @@ def kills_of(name):
     began = time.monotonic()
     folder = tempfile.mkdtemp(prefix="perdura-point-")
     try:
-        kills, findings = (migration_kills if name in MIGRATIONS else server_kills)(name, folder)
+        kills, findings = killer_of(name)(name, folder)
     except Exception as error:
         kills, findings = 0, [f"{name}: {error!r}"]
     finally:
@@ -67,6 +68,17 @@ def kills_of(name):
     if kills == 0 and not findings:
         findings = [f"point {name} was never reached"]
     return {"kills": kills, "findings": findings, "seconds": round(time.monotonic() - began, 1)}
+
+
+def killer_of(name):
+    if name in MIGRATIONS:
+        return migration_kills
+    return sql_kills if name.startswith("intake.") else server_kills
+
+
+def sql_kills(name, folder):
+    """Only a store on PostgreSQL passes them."""
+    return intake_kills.kills(name, folder, KILLS_EACH)
 
 
 def server_kills(name, folder):

@@ -3,6 +3,7 @@ are written but for their errors, and nodes notice the rows."""
 import json
 import pathlib
 import re
+import time
 import unittest
 
 import psycopg2
@@ -167,6 +168,16 @@ class Catalog(SqlTest):
                  "'success')", "job_dependencies_check")):
             with self.assertRaisesRegex(AssertionError, why):
                 self.sql(text)
+
+    def test_d1_idle_nodes_that_do_not_poll_hear_of_it(self):
+        super().begin(2, *CALM)
+        self.nodes.wait_leader()
+        time.sleep(1)
+        job = self.job()
+        began = time.monotonic()
+        self.sql(f"INSERT INTO schedules (job_id, schedule_type) VALUES ('{job}', 'immediate')")
+        self.run_of(job)
+        self.assertLess(time.monotonic() - began, 10)
 
     def test_d1_a_rollback_leaves_nothing_and_tells_no_node(self):
         self.begin()

@@ -383,6 +383,8 @@ class SqlEnqueue(SqlTest):
         self.assertEqual(done.returncode, 0, done.stderr)
         with self.assertRaisesRegex(psycopg2.Error, "the store was moved elsewhere"):
             self.enqueue()
+        with self.assertRaisesRegex(psycopg2.Error, "the store was moved elsewhere"):
+            self.one("SELECT @cancel(%s)", made)
         self.assertEqual(self.nodes.sql("SELECT id FROM tasks"), [[made]])
         self.node.server.arguments += ("--again",)
         self.nodes.start(0)

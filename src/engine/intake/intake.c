@@ -37,9 +37,10 @@ static const struct act {
     [INTAKE_COMPLETE] = {.report = REPORT_COMPLETE},
     [INTAKE_FAIL] = {.report = REPORT_FAIL},
     [INTAKE_CHECKPOINT] = {.report = REPORT_CHECKPOINT},
-    [INTAKE_CANCEL] = {"It has ended: nothing is left to stop.", CONTROL_CANCEL},
-    [INTAKE_RETRY] = {"status() tells how it stands; cancel() ends one that runs.", CONTROL_RETRY},
-    [INTAKE_DELETE] = {"A task is deleted when it has ended.", CONTROL_DELETE},
+    [INTAKE_CANCEL] = {.hint = "It has ended: nothing is left to stop.", .control = CONTROL_CANCEL},
+    [INTAKE_RETRY] = {.hint = "status() tells how it stands; cancel() ends one that runs.",
+                      .control = CONTROL_RETRY},
+    [INTAKE_DELETE] = {.hint = "A task is deleted when it has ended.", .control = CONTROL_DELETE},
 };
 
 static const struct intake_verbs *verbs_of(const struct batch *batch)

@@ -9,7 +9,6 @@
 struct plans {
     struct catalog_cache catalog;
     uint64_t zones_seen;        /* the generation of zones that plans follow ... */
-    uint64_t by_hand_seen; /* a hash of how often people wrote the catalog with SQL */
     struct uuid zones_after[2]; /* ... as far as this schedule, and this pattern */
     bool zones_known;           /* ... all of them */
     bool zones_faulty;          /* some could not be planned */
@@ -17,6 +16,7 @@ struct plans {
     int64_t wall_seen_us;      /* wall time of that check; earlier now: the clock was set back */
     int64_t fired_version;     /* of the catalog, when firing looked at it last */
     struct uuid waiting_after; /* the last job whose waiting runs were looked at */
+    uint64_t by_hand_seen; /* a hash of how often people wrote the catalog with SQL */
 };
 
 #endif

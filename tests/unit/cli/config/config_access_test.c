@@ -29,7 +29,11 @@ static const char whole[] =
     "    user_header: X-User\n"
     "    groups_header: X-Groups\n"
     "    namespace: '*'\n"
-    "    groups: {ops team: [operator], all: viewer}\n";
+    "    groups: {ops team: [operator], all: viewer}\n"
+    "  sql_roles:\n"
+    "    billing: finance\n"
+    "    shop: {namespace: web, verbs: [enqueue, status], types: ['order:*', mail]}\n"
+    "    idle: {verbs: []}\n";
 
 static void a_whole_section_is_read(void **state)
 {
@@ -54,6 +58,13 @@ static void a_whole_section_is_read(void **state)
     assert_int_equal(access->certificates[1].scopes, SCOPE_BIT(SCOPE_ADMIN));
     assert_int_equal(access->proxy.from_count, 2);
     assert_int_equal(access->proxy.from[0].bits, ADDRESS_V4_BITS + 8);
+    assert_int_equal(access->sql_roles_count, 3);
+    assert_true(str_is(access->sql_roles[0].namespace_name, "finance") &&
+                !access->sql_roles[0].verbs && !access->sql_roles[0].types);
+    assert_true(str_is(access->sql_roles[1].namespace_name, "web") &&
+                access->sql_roles[1].verbs_count == 2 && access->sql_roles[1].types_count == 2);
+    assert_true(str_is(access->sql_roles[2].namespace_name, "default"));
+    assert_non_null(access->sql_roles[2].verbs); /* none, which is not all */
     assert_int_equal(access->proxy.groups_count, 2);
     assert_true(str_is(access->proxy.groups[0].name, "ops team"));
     assert_true(scopes_allow(access->proxy.groups[0].scopes, SCOPE_TASKS_CONTROL));
@@ -114,6 +125,11 @@ static void a_section_that_is_wrong_in_one_place_is_refused(void **state)
          "access.proxy.user_header"},
         {"access: {proxy: {from: [10.0.0.1], user_header: X-U, groups_header: X_G}}\n",
          "access.proxy.groups_header"},
+        {"access: {sql_roles: {shop: -a}}\n", "namespace '-a' is not the name of one"},
+        {"access: {sql_roles: {shop: {namespace: -a}}}\n", "namespace '-a' is not the name of one"},
+        {"access: {sql_roles: {shop: {verbs: [fly]}}}\n", "no verb 'fly'; choose from enqueue"},
+        {"access: {sql_roles: {shop: {types: ['a*b']}}}\n", "'*' at its end only"},
+        {"access: {sql_roles: {shop: {queues: [a]}}}\n", "unknown key 'queues'"},
         {"access: {required: 1}\n", "true or false"},
         {"access: {tokens: 1}\n", "unknown key 'tokens' in access"},
     };
