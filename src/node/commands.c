@@ -278,7 +278,7 @@ struct spawner *commands_open(const struct settings *settings, bool has_store,
     if (rc == 0 && risks.commands)
         rc = spawner_ready(spawner, err);
     if (rc == 0 && risks.commands)
-        LOG(log, LOG_INFO, "handlers.ends", KS("by", node_handler_ends(&arena)));
+        LOG(log, LOG_INFO, "node.handler_ends", KS("by", node_handler_ends(&arena)));
     if (rc == 0 && !settings->demo)
         warn(&risks, log);
     if (rc == 0)

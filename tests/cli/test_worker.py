@@ -222,8 +222,8 @@ class ByCategory(WorkerTest):
 
     def test_i1_log_and_doctor_say_how_handlers_end(self):
         self.worker()
-        wait_until(lambda: "handlers.ends" in self.log(), what="the line")
-        line = next(json.loads(x) for x in self.log().splitlines() if "handlers.ends" in x)
+        wait_until(lambda: "node.handler_ends" in self.log(), what="the line")
+        line = next(json.loads(x) for x in self.log().splitlines() if "node.handler_ends" in x)
         doctor = self.perdura("doctor", "--config", self.handlers, "--store", self.server.store).stdout
         self.assertIn(f"a server started here uses {line['by'][:40]}", doctor)
         self.assertRegex(line["by"], r"^cgroup\.kill, .* below /|^the parents of their processes")

@@ -267,8 +267,9 @@ class Walk(Plans):
         return len(answer["tasks"])
 
     def claim_rest(self, worker, body, answers):
-        """What freed a slot or ended a wait may have reached one of them a moment later."""
-        end = time.monotonic() + SETTLE_S
+        """What freed a slot or ended a wait may have reached one of them a moment later. What comes so comes last, so
+        the order says nothing then."""
+        end, is_late = time.monotonic() + SETTLE_S, False
         while [status for status, _ in answers] == [200, 200] and time.monotonic() < end:
             counts = [len(answer["tasks"]) for _, answer in answers]
             if counts[0] == counts[1]:
@@ -277,6 +278,10 @@ class Walk(Plans):
             more = self.pair.ask_one(side, "POST", f"/v1/workers/{worker}:claim",
                                      {**body, "max": max(counts) - min(counts), "wait_ms": 200})
             answers[side][1]["tasks"].extend(more[1]["tasks"])
+            is_late = True
+        if is_late:
+            places = {self.pair.other.get(task["id"]): place for place, task in enumerate(answers[0][1]["tasks"])}
+            answers[1][1]["tasks"].sort(key=lambda task: places.get(task["id"], len(places)))
         return answers
 
     def send(self, worker, elements):

@@ -98,7 +98,37 @@ def walks(seeds, calls=CALLS_PER_STORE, at_once=WALKS_AT_ONCE):
             yield pool.imap(walk, ((url, seed, calls) for seed in seeds))
 
 
+class LateServer:
+    """In place of the pair, when the second server hears of a task a moment later."""
+    other = {"early": "frühe", "late": "späte"}
+
+    def ask_one(self, side, *_):
+        return 200, {"tasks": [{"id": ("late", "späte")[side]}]}
+
+
 class Differential(unittest.TestCase):
+    def test_b1_a_task_that_one_of_them_serves_a_moment_later_has_no_place(self):
+        walk = operations.Walk(LateServer(), SEED)
+        answers = [(200, {"tasks": [{"id": "late"}, {"id": "early"}]}), (200, {"tasks": [{"id": "frühe"}]})]
+        (_, first), (_, second) = walk.claim_rest("w0", {"max": 2}, answers)
+        self.assertEqual([task["id"] for task in first["tasks"]], ["late", "early"])
+        self.assertEqual([task["id"] for task in second["tasks"]], ["späte", "frühe"])
+
+    def test_a1_answers_that_differ_in_one_place_are_no_twins(self):
+        pair = lockstep.Pair.__new__(lockstep.Pair)
+        pair.other, pair.back, pair.cursors = {}, {}, {}
+        one, two, three = (b"01a1f655-a6b9-7cd9-8000-00000000000%d" % number for number in (1, 2, 3))
+        text = b'{"id":"%s","parent":"%s","at":"2026-01-0%dT00:00:00Z","n":%d,"duration_ms":%d,"error":"task %s","next_cursor":"%s"}'
+        first = text % (one, one, 1, 1, 1, one, b"x")
+        self.assertTrue(pair.are_twins(first, text % (two, two, 2, 1, 7, two, b"y")))
+        self.assertEqual(pair.cursors, {"x": "y"})
+        for other in (text % (three, two, 2, 1, 7, two, b"y"), text % (two, three, 2, 1, 7, two, b"y"),
+                      text % (two, two, 2, 2, 7, two, b"y"), text % (two, two, 2, 1, 7, three, b"y"),
+                      text.replace(b'"n"', b'"m"') % (two, two, 2, 1, 7, two, b"y"),
+                      text.replace(b'"2026-01-0%dT00:00:00Z"', b'"%d"') % (two, two, 2, 1, 7, two, b"y"),
+                      text.replace(b'"duration_ms":%d', b'"duration_ms":%d.') % (two, two, 2, 1, 7, two, b"y")):
+            self.assertFalse(pair.are_twins(first, other), other)
+
     def test_a1_e1_both_stores_the_document_and_the_oracle_agree(self):
         done = 0
         with walks(range(SEED, SEED - (-STEPS // CALLS_PER_STORE)), min(STEPS, CALLS_PER_STORE)) as results:

@@ -198,7 +198,7 @@ static struct cgroup make(struct cgroups *all)
     for (int i = 0; i < TRIES_MAX && all->base_fd >= 0 && one.fd < 0; i++) {
         one.number = all->made++;
         name_of(one.number, name);
-        if (mkdirat(all->base_fd, name, 0755) == 0)
+        if (mkdirat(all->base_fd, name, 0700) == 0)
             one.fd = open_locked(all->base_fd, name); /* not ours if it was swept just now */
         else if (errno != EEXIST)
             break;
