@@ -3,21 +3,34 @@ leave behind (F-J10); without its key nothing is shown, handed out or stored in 
 continues when the key is back (F-J2); a new key takes over (F-J1); a ciphertext that was moved does
 not open (F-J3); destroyed
 keys stay destroyed."""
+import base64
+import contextlib
 import http.server
 import json
 import os
 import pathlib
 import re
 import shutil
+import sqlite3
 import subprocess
 import tempfile
 import threading
 import unittest
+import uuid
 
 import harness
 from harness import ApiTest, wait_until
 
 CANARY = "canary"
+
+
+def unpacked(value):
+    """What a file keeps of an encrypted text, as its text; anything else stays."""
+    if not isinstance(value, bytes) or not value.startswith(b"pdx1|"):
+        return value
+    quote = '"' if value[5] == 2 else ""
+    nonce, text = (base64.urlsafe_b64encode(part).decode().rstrip("=") for part in (value[22:46], value[46:]))
+    return f"{quote}pdx1|{uuid.UUID(bytes=value[6:22])}|{nonce}|{text}{quote}"
 
 
 class EncryptionTest(ApiTest):
@@ -64,9 +77,12 @@ class EncryptionTest(ApiTest):
         """The lines of a query on the closed or open store."""
         if self.server.store.startswith("postgres"):
             return self.sql(statement)
-        done = subprocess.run(["sqlite3", self.server.store, statement], check=True, text=True,
-                              capture_output=True)
-        return done.stdout.splitlines()
+        with contextlib.closing(sqlite3.connect(self.server.store, timeout=60, isolation_level=None)) as store:
+            if statement.startswith("BEGIN;"):
+                store.executescript(statement)
+                return []
+            rows = store.execute(statement).fetchall()
+        return ["|".join("" if value is None else str(unpacked(value)) for value in row) for row in rows]
 
     def parts(self, task_id, part):
         return self.expect(200, "GET", f"/v1/tasks/{task_id}/{part}")["items"]
@@ -569,9 +585,9 @@ class Damage(EncryptionTest):
         for table, column, quoted in self.PLACES:
             key = {"task_results": "hex(task_id)", "execution_rows": "execution", "task_event_rows": "seq",
                    "execution_logs": "hex(id)", "task_checkpoints": "seq"}.get(table, "task")
-            for line in self.stored(f"SELECT {key} || ' ' || {column} FROM {table} "
+            for line in self.stored(f"SELECT {key}, {column} FROM {table} "
                                     f"WHERE instr({column}, 'pdx1|') > 0"):
-                row, text = line.split(" ", 1)
+                row, text = line.split("|", 1)
                 found.append((table, column, quoted, f"{key} = '{row}'", text.strip('"')))
         return found
 
@@ -615,6 +631,56 @@ class Damage(EncryptionTest):
         self.server.start()
         for at, task_id in enumerate(ids):
             self.assertEqual(self.task(task_id)["payload"], {"encrypted": True, "damaged": True}, f"byte {at}")
+
+    def test_f_j3_any_changed_byte_of_what_a_file_keeps_is_noticed(self):
+        """A file keeps payloads as bytes, not as the text that everything else sees."""
+        if self.server.store.startswith("postgres"):
+            self.skipTest("PostgreSQL keeps the text")
+        first = self.enqueue(payload="canary", encrypt=True)
+        with contextlib.closing(sqlite3.connect(self.server.store)) as store:
+            [[kept]] = store.execute("SELECT payload FROM task_specs").fetchall()
+        self.assertTrue(kept.startswith(b"pdx1|\2"), kept)
+        self.assertEqual(len(kept), 5 + 1 + 16 + 24 + len('"canary"') + 16)
+        ids = [first["id"], *(self.enqueue(payload="canary", encrypt=True)["id"] for _ in kept[1:])]
+        self.assertEqual(self.server.stop(), 0)
+        with contextlib.closing(sqlite3.connect(self.server.store)) as store:
+            rows = store.execute("SELECT task, payload FROM task_specs ORDER BY task").fetchall()
+            for at, (key, text) in enumerate(rows):
+                store.execute("UPDATE task_specs SET payload = ?, payload_sum = NULL WHERE task = ?",
+                              (text[:at] + bytes([text[at] ^ 1]) + text[at + 1:], key))
+            store.commit()
+        self.server.start()
+        for at, task_id in enumerate(ids):
+            self.assertEqual(self.task(task_id)["payload"], {"encrypted": True, "damaged": True}, f"byte {at}")
+        self.assertEqual(len(self.expect(200, "GET", "/v1/tasks?limit=1000")["items"]), len(ids))
+
+    def test_f_j2_a_store_of_an_older_version_opens_and_a_rotation_keeps_it_as_bytes(self):
+        """Its encrypted texts are text, as a way down leaves them."""
+        if self.server.store.startswith("postgres"):
+            self.skipTest("PostgreSQL keeps the text")
+        task = self.enqueue(payload="canary", data={"a": "canary"}, encrypt=True)
+        self.register()
+        [held] = self.claim()
+        self.complete("worker-1", held, {"r": "canary"})
+        before = [self.task(task["id"]), self.parts(task["id"], "executions")]
+        kinds = ("SELECT group_concat(DISTINCT typeof(t)) FROM (SELECT payload AS t FROM task_specs UNION ALL "
+                 "SELECT data FROM task_data UNION ALL SELECT payload FROM task_results)")
+        self.assertEqual(self.stored(kinds), ["blob"])
+        self.assertEqual(self.server.stop(), 0)
+        sums = self.stored("SELECT payload_sum FROM task_specs")
+        done = self.perdura("migrate", "down", "--to", "21", "--lose-data", "--store", self.server.store)
+        self.assertEqual(done.returncode, 0, done.stdout + done.stderr)
+        self.assertEqual(self.stored(kinds), ["text"])
+        self.assertEqual(self.stored("SELECT payload_sum FROM task_specs"), sums)
+        self.server.start()
+        self.assertEqual([self.task(task["id"]), self.parts(task["id"], "executions")], before)
+        self.assertEqual(self.stored(kinds), ["text"])
+        self.assertEqual(self.key("rotate", "--data").returncode, 0)
+        self.assertEqual(self.stored(kinds), ["blob"])
+        self.assertEqual([self.task(task["id"]), self.parts(task["id"], "executions")], before)
+        self.assertEqual(self.server.stop(), 0)
+        self.assertEqual(self.perdura("verify", "--store", self.server.store).returncode, 0)
+        self.server.start()
 
     def test_clear_text_in_place_of_what_is_encrypted_counts_as_damaged(self):
         task = self.enqueue(payload="canary", encrypt=True)
@@ -675,6 +741,7 @@ class DataKeys(Canaries):
         else:
             text = subprocess.run(["sqlite3", self.server.store, ".dump"], check=True,
                                   capture_output=True).stdout.decode()
+            text = re.sub("X'(706478317c0[12][0-9a-f]+)'", lambda kept: f"'{unpacked(bytes.fromhex(kept[1]))}'", text)
         tables = {}
         for line in text.splitlines():
             if line.startswith("INSERT INTO "):

@@ -139,6 +139,83 @@ int envelope_open(struct seal_cipher *cipher, const uint8_t key[SEAL_KEY_BYTES],
     return 0;
 }
 
+/* ---- packed ---- */
+
+enum { PACKED_PLAIN = 1, PACKED_QUOTED = 2 }; /* no text has one of these behind its mark */
+#define PACKED_HEAD (MARK_LEN + 1 + sizeof(struct uuid) + NONCE_BYTES)
+
+bool envelope_pack(struct str text, uint8_t *out, size_t *len)
+{
+    struct envelope envelope;
+    char id[UUID_TEXT_BYTES];
+    size_t part;
+
+    if (!envelope_parse(text, &envelope))
+        return false;
+    uuid_format(&envelope.key_id, id); /* it may have been written in another way */
+    if (memcmp(envelope.head.data + MARK_LEN, id, UUID_TEXT_BYTES - 1) != 0)
+        return false;
+    memcpy(out, ENVELOPE_MARK, MARK_LEN);
+    out[MARK_LEN] = text.data[0] == '"' ? PACKED_QUOTED : PACKED_PLAIN;
+    memcpy(out + MARK_LEN + 1, envelope.key_id.bytes, sizeof envelope.key_id.bytes);
+    if (!base64_read(envelope.nonce, out + PACKED_HEAD - NONCE_BYTES, &part) ||
+        !base64_read(envelope.text, out + PACKED_HEAD, &part))
+        return false;
+    *len = PACKED_HEAD + part;
+    return true;
+}
+
+bool envelope_is_packed(struct str bytes)
+{
+    return bytes.len >= PACKED_HEAD + TAG_BYTES && bytes.data[0] == ENVELOPE_MARK[0] &&
+           memcmp(bytes.data, ENVELOPE_MARK, MARK_LEN) == 0 &&
+           (bytes.data[MARK_LEN] == PACKED_PLAIN || bytes.data[MARK_LEN] == PACKED_QUOTED);
+}
+
+size_t envelope_unpacked_len(struct str packed)
+{
+    return HEAD_LEN + 1 + NONCE_CHARS + 1 + BASE64_CHARS(packed.len - PACKED_HEAD) +
+           (packed.data[MARK_LEN] == PACKED_QUOTED ? 2 : 0);
+}
+
+void envelope_unpack(struct str packed, char *out)
+{
+    const uint8_t *bytes = (const uint8_t *)packed.data;
+    bool quoted = bytes[MARK_LEN] == PACKED_QUOTED;
+    char *end = out + envelope_unpacked_len(packed) - 1;
+    struct uuid id;
+
+    memcpy(id.bytes, bytes + MARK_LEN + 1, sizeof id.bytes);
+    if (quoted)
+        *out++ = '"';
+    memcpy(out, ENVELOPE_MARK, MARK_LEN);
+    uuid_format(&id, out + MARK_LEN);
+    out += HEAD_LEN;
+    *out++ = '|';
+    base64_write(bytes + PACKED_HEAD - NONCE_BYTES, NONCE_BYTES, out);
+    out += NONCE_CHARS;
+    *out++ = '|';
+    base64_write(bytes + PACKED_HEAD, packed.len - PACKED_HEAD, out);
+    if (quoted)
+        *end = '"';
+}
+
+struct str envelope_keep(struct str stored, struct arena *arena)
+{
+    size_t len;
+    char *out;
+
+    if (!envelope_is_packed(stored))
+        return arena_str(arena, stored);
+    len = envelope_unpacked_len(stored);
+    out = arena_space(arena, len + 1);
+    if (!out)
+        return STR_NONE;
+    envelope_unpack(stored, out);
+    out[len] = '\0';
+    return str_span(out, len);
+}
+
 /* ---- data keys ---- */
 
 static void write_wrap_place(struct writer *writer, const struct wrap_place *place)

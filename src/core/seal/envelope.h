@@ -48,6 +48,16 @@ int envelope_open(struct seal_cipher *cipher, const uint8_t key[SEAL_KEY_BYTES],
                   const struct envelope *envelope, const struct seal_place *place,
                   struct arena *arena, struct str *clear);
 
+/* The same in three quarters of the bytes, for stores that keep bytes: mark, whether the text is
+ * quoted, key id, nonce, ciphertext. Each text has one packed form, and each of these one text.
+ * `out` has room for text.len bytes; false: envelope_seal has not written the text. */
+bool envelope_pack(struct str text, uint8_t *out, size_t *len);
+bool envelope_is_packed(struct str bytes);
+size_t envelope_unpacked_len(struct str packed);
+void envelope_unpack(struct str packed, char *out);
+/* A copy of what a store has kept: of the text, whether it was packed or not, encrypted or not. */
+struct str envelope_keep(struct str stored, struct arena *arena);
+
 /* What a wrapped data key belongs to; all of it is authenticated. */
 struct wrap_place {
     struct uuid id;

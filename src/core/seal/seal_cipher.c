@@ -1,13 +1,13 @@
 /* The construction of draft-irtf-cfrg-xchacha: HChaCha20 makes a key of the first 16 bytes of the
- * nonce, with which ChaCha20-Poly1305 (RFC 8439) runs on the other 8. When OpenSSL has no memory,
- * libsodium does all of it. */
+ * nonce, with which ChaCha20-Poly1305 (RFC 8439) runs on the other 8. Texts with the same 16 bytes
+ * share that key. When OpenSSL has no memory, libsodium does all of it. */
 #include "core/seal/seal_cipher.h"
 
 #include <openssl/err.h>
 #include <openssl/evp.h>
 #include <sodium.h>
 
-#define LONG_BYTES 256 /* of texts for OpenSSL: setting it up costs more than short ones take */
+#define LONG_BYTES 160 /* of texts for OpenSSL: setting it up costs more than short ones take */
 #define IV_BYTES 12
 
 _Static_assert(SEAL_KEY_BYTES == crypto_aead_xchacha20poly1305_ietf_KEYBYTES, "");
@@ -25,18 +25,37 @@ static EVP_CIPHER_CTX *new_ctx(void)
     return NULL;
 }
 
-void seal_cipher_deinit(struct seal_cipher *cipher)
+static void drop_ctx(struct seal_cipher *cipher)
 {
     EVP_CIPHER_CTX_free(cipher->ctx);
-    *cipher = (struct seal_cipher){NULL, false};
+    cipher->ctx = NULL;
+}
+
+void seal_cipher_deinit(struct seal_cipher *cipher)
+{
+    drop_ctx(cipher);
+    sodium_memzero(cipher, sizeof *cipher);
+}
+
+/* HChaCha20; once for texts with the same key and the same prefix. */
+static void derive(struct seal_cipher *cipher, const uint8_t key[SEAL_KEY_BYTES],
+                   const uint8_t nonce[SEAL_NONCE_BYTES])
+{
+    uint8_t *prefix = cipher->from + SEAL_KEY_BYTES;
+
+    if (cipher->derived && memcmp(prefix, nonce, SEAL_NONCE_PREFIX) == 0 &&
+        memcmp(cipher->from, key, SEAL_KEY_BYTES) == 0)
+        return;
+    memcpy(cipher->from, key, SEAL_KEY_BYTES);
+    memcpy(prefix, nonce, SEAL_NONCE_PREFIX);
+    crypto_core_hchacha20(cipher->own_key, nonce, key, NULL);
+    cipher->derived = true;
 }
 
 /* NULL: it is for libsodium. */
-static EVP_CIPHER_CTX *begin(struct seal_cipher *cipher, const uint8_t key[SEAL_KEY_BYTES],
-                             const uint8_t nonce[SEAL_NONCE_BYTES], struct str with, size_t len,
-                             bool seals)
+static EVP_CIPHER_CTX *begin(struct seal_cipher *cipher, const uint8_t iv[IV_BYTES],
+                             struct str with, size_t len, bool seals)
 {
-    uint8_t own_key[SEAL_KEY_BYTES], iv[IV_BYTES] = {0};
     int done;
 
     if (len < LONG_BYTES || len > INT32_MAX)
@@ -46,12 +65,9 @@ static EVP_CIPHER_CTX *begin(struct seal_cipher *cipher, const uint8_t key[SEAL_
     cipher->worth = true;
     if (!cipher->ctx)
         return NULL;
-    crypto_core_hchacha20(own_key, nonce, key, NULL);
-    memcpy(iv + 4, nonce + 16, 8);
-    if (EVP_CipherInit_ex(cipher->ctx, NULL, NULL, own_key, iv, seals) != 1 ||
+    if (EVP_CipherInit_ex(cipher->ctx, NULL, NULL, cipher->own_key, iv, seals) != 1 ||
         EVP_CipherUpdate(cipher->ctx, NULL, &done, (const uint8_t *)with.data, (int)with.len) != 1)
-        seal_cipher_deinit(cipher);
-    sodium_memzero(own_key, sizeof own_key);
+        drop_ctx(cipher);
     return cipher->ctx;
 }
 
@@ -59,17 +75,21 @@ void seal_cipher_seal(struct seal_cipher *cipher, const uint8_t key[SEAL_KEY_BYT
                       const uint8_t nonce[SEAL_NONCE_BYTES], struct str with, struct str clear,
                       uint8_t *out)
 {
-    EVP_CIPHER_CTX *ctx = begin(cipher, key, nonce, with, clear.len, true);
     const uint8_t *text = (const uint8_t *)clear.data;
+    uint8_t iv[IV_BYTES] = {0};
+    EVP_CIPHER_CTX *ctx;
     int done;
 
+    derive(cipher, key, nonce);
+    memcpy(iv + 4, nonce + SEAL_NONCE_PREFIX, sizeof iv - 4);
+    ctx = begin(cipher, iv, with, clear.len, true);
     if (ctx && EVP_CipherUpdate(ctx, out, &done, text, (int)clear.len) == 1 &&
         EVP_CipherFinal_ex(ctx, out + clear.len, &done) == 1 &&
         EVP_CIPHER_CTX_ctrl(ctx, EVP_CTRL_AEAD_GET_TAG, SEAL_TAG_BYTES, out + clear.len) == 1)
         return;
-    crypto_aead_xchacha20poly1305_ietf_encrypt(out, NULL, text, clear.len,
-                                               (const uint8_t *)with.data, with.len, NULL, nonce,
-                                               key);
+    crypto_aead_chacha20poly1305_ietf_encrypt(out, NULL, text, clear.len,
+                                              (const uint8_t *)with.data, with.len, NULL, iv,
+                                              cipher->own_key);
 }
 
 bool seal_cipher_open(struct seal_cipher *cipher, const uint8_t key[SEAL_KEY_BYTES],
@@ -77,17 +97,20 @@ bool seal_cipher_open(struct seal_cipher *cipher, const uint8_t key[SEAL_KEY_BYT
                       size_t len)
 {
     size_t clear_len = len - SEAL_TAG_BYTES;
+    uint8_t iv[IV_BYTES] = {0};
     EVP_CIPHER_CTX *ctx;
     bool opened;
     int done;
 
     if (len < SEAL_TAG_BYTES)
         return false;
-    ctx = begin(cipher, key, nonce, with, clear_len, false);
+    derive(cipher, key, nonce);
+    memcpy(iv + 4, nonce + SEAL_NONCE_PREFIX, sizeof iv - 4);
+    ctx = begin(cipher, iv, with, clear_len, false);
     if (!ctx)
-        return crypto_aead_xchacha20poly1305_ietf_decrypt(text, NULL, NULL, text, len,
-                                                          (const uint8_t *)with.data, with.len,
-                                                          nonce, key) == 0;
+        return crypto_aead_chacha20poly1305_ietf_decrypt(text, NULL, NULL, text, len,
+                                                         (const uint8_t *)with.data, with.len, iv,
+                                                         cipher->own_key) == 0;
     opened = EVP_CIPHER_CTX_ctrl(ctx, EVP_CTRL_AEAD_SET_TAG, SEAL_TAG_BYTES,
                                  text + clear_len) == 1 &&
              EVP_CipherUpdate(ctx, text, &done, text, (int)clear_len) == 1 &&

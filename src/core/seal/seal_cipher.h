@@ -7,12 +7,16 @@
 
 #define SEAL_KEY_BYTES 32
 #define SEAL_NONCE_BYTES 24
+#define SEAL_NONCE_PREFIX 16 /* that a key is made of */
 #define SEAL_TAG_BYTES 16
 
 /* What OpenSSL needs from text to text; zeroed = nothing yet. */
 struct seal_cipher {
     void *ctx;
     bool worth; /* a long text was there: with the next one OpenSSL has more than one to do */
+    bool derived;                     /* from ... */
+    uint8_t from[SEAL_KEY_BYTES + SEAL_NONCE_PREFIX]; /* key and prefix of the nonce, ... */
+    uint8_t own_key[SEAL_KEY_BYTES];  /* this one */
 };
 
 /* Forgets the last key, too. The cipher can be used again. */

@@ -1,6 +1,7 @@
 #include "store/rows/rows.h"
 
 #include "core/bounds.h"
+#include "core/seal/envelope.h"
 #include "core/spec/spec.h"
 
 #include <stdio.h>
@@ -99,7 +100,7 @@ struct str rows_keep(const struct rows_value *cell, struct arena *arena)
         return STR_NONE;
     if (!cell->text.data)
         arena->failed = true;
-    return cell->text.data ? arena_str(arena, cell->text) : STR_NONE;
+    return cell->text.data ? envelope_keep(cell->text, arena) : STR_NONE;
 }
 
 static void read_text(const struct field *field, const struct rows_value *cell,

@@ -25,7 +25,7 @@ struct fresh_key {
     uint8_t bytes[SEAL_KEY_BYTES];
 };
 
-#define SEALED_NONCES 64
+#define SEALED_NONCES 256 /* with the same first part */
 
 struct sealed {
     struct store *store;
@@ -45,7 +45,7 @@ struct sealed {
     struct seal_cipher cipher; /* of the transaction under way */
     int64_t day; /* since 1970, of day_text */
     char day_text[CLOCK_TEXT_BYTES];
-    uint8_t nonces[SEALED_NONCES][SEAL_NONCE_BYTES]; /* fetched ahead: one call for many */
+    uint8_t nonce[SEAL_NONCE_BYTES]; /* random, but for the last bytes, which count */
     uint32_t nonces_left;
 };
 

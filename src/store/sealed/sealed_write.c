@@ -173,13 +173,17 @@ static int key_of(struct sealed *sealed, const struct sealed_ctx *ctx, const str
 
 /* ---- texts ---- */
 
+/* Sixteen random bytes and a counter: no two are the same. The cipher makes a key of the sixteen,
+ * so texts that are written together share it. */
 static const uint8_t *next_nonce(struct sealed *sealed)
 {
     if (sealed->nonces_left == 0) {
-        hash_random(sealed->nonces, sizeof sealed->nonces);
+        hash_random(sealed->nonce, sizeof sealed->nonce);
         sealed->nonces_left = SEALED_NONCES;
     }
-    return sealed->nonces[--sealed->nonces_left];
+    sealed->nonces_left--;
+    sodium_increment(sealed->nonce + SEAL_NONCE_PREFIX, SEAL_NONCE_BYTES - SEAL_NONCE_PREFIX);
+    return sealed->nonce;
 }
 
 static int seal_whole(struct sealed *sealed, const struct sealed_ctx *ctx,

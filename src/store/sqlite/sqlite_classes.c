@@ -1,5 +1,6 @@
 #include "store/sqlite/sqlite_classes.h"
 
+#include "core/seal/envelope.h"
 #include "store/sqlite/sqlite_row.h"
 
 #include <stdint.h>
@@ -114,6 +115,20 @@ static const struct statement_classes *find(struct sqlite_classes *classes, sqli
     return classes->passing;
 }
 
+/* As bind_body keeps encrypted texts; with one changed byte it is for the layer that opens them to
+ * say that it is damaged. */
+static bool is_packed(sqlite3_stmt *stmt, int at)
+{
+    const char *bytes = sqlite3_column_blob(stmt, at);
+    size_t same = 0;
+
+    if ((size_t)sqlite3_column_bytes(stmt, at) < sizeof ENVELOPE_MARK)
+        return false;
+    for (size_t i = 0; i + 1 < sizeof ENVELOPE_MARK; i++)
+        same += bytes[i] == ENVELOPE_MARK[i];
+    return same + 2 >= sizeof ENVELOPE_MARK;
+}
+
 int classes_check(struct sqlite_classes *classes, sqlite3_stmt *stmt, struct err *err)
 {
     const struct statement_classes *found = find(classes, stmt, err);
@@ -126,6 +141,8 @@ int classes_check(struct sqlite_classes *classes, sqlite3_stmt *stmt, struct err
 
         if (class == SQLITE_NULL && wanted)
             i += found->columns[i].behind;
+        else if (class == SQLITE_BLOB && wanted == SQLITE_TEXT && is_packed(stmt, i))
+            continue;
         else if (class != SQLITE_NULL && class != wanted)
             return err_set(err, ERR_STORAGE_READ, "a value of the store is not of the class of its "
                            "column (%.60s, which is %s); run 'perdura verify' and look who writes "

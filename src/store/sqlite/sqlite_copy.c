@@ -1,6 +1,7 @@
 /* Copies out of and into an SQLite store (store_copy.h). Statements are built from the tables'
  * columns, used for one batch and dropped, which is cheap beside the batch's thousand rows. The
  * lock on the file, held since the open, keeps other processes out. Writer's thread. */
+#include "core/seal/envelope.h"
 #include "store/sqlite/sqlite_int.h"
 #include "store/sqlite/sqlite_file.h"
 #include "store/store_copy.h"
@@ -137,8 +138,8 @@ static void value_from_row(sqlite3_stmt *stmt, int at, const struct copy_column 
         const void *bytes = column->kind == COPY_UUID ? sqlite3_column_blob(stmt, at)
                                                       : (const void *)sqlite3_column_text(stmt, at);
 
-        value->bytes = arena_str(arena, str_span(bytes ? bytes : "",
-                                                 (size_t)sqlite3_column_bytes(stmt, at)));
+        value->bytes = envelope_keep(
+            str_span(bytes ? bytes : "", (size_t)sqlite3_column_bytes(stmt, at)), arena);
     }
 }
 

@@ -71,7 +71,7 @@ static void bind_execution(sqlite3_stmt *stmt, const struct execution *execution
     bind_int_or_null(stmt, 16, execution->completed_at_us);
     bind_int_or_null(stmt, 17, execution->failed_at_us);
     bind_duration(stmt, 18, execution);
-    bind_str(stmt, 19, execution->result_data);
+    bind_body(stmt, 19, execution->result_data);
     bind_str(stmt, 20, execution->error_data);
 }
 
@@ -109,7 +109,7 @@ int sqlite_executions_save(struct store *base, const struct execution *execution
         bind_int_or_null(stmt, 5, execution->completed_at_us);
         bind_int_or_null(stmt, 6, execution->failed_at_us);
         bind_duration(stmt, 7, execution);
-        bind_str(stmt, 8, execution->result_data);
+        bind_body(stmt, 8, execution->result_data);
         bind_str(stmt, 9, execution->error_data);
         bind_int_or_null(stmt, 10, execution->end_seq);
         TRY(sql_run(sql, stmt, NULL, err));
@@ -126,7 +126,7 @@ int sqlite_result_put(struct store *base, const struct uuid *task_id, struct str
     if (!stmt)
         return -(int)err->code;
     bind_uuid(stmt, 1, task_id);
-    bind_str(stmt, 2, payload);
+    bind_body(stmt, 2, payload);
     bind_int(stmt, 3, now_us);
     bind_sum(stmt, 4, payload);
     return sql_run(sql, stmt, NULL, err);

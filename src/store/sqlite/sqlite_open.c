@@ -89,6 +89,7 @@ int sqlite_db_open(const char *path, bool write, const char *vfs, sqlite3 **db, 
         sqlite3_db_config(*db, SQLITE_DBCONFIG_NO_CKPT_ON_CLOSE, 1, NULL);
     sqlite3_db_config(*db, SQLITE_DBCONFIG_DEFENSIVE, 1, NULL);
     sqlite3_db_config(*db, SQLITE_DBCONFIG_TRUSTED_SCHEMA, 0, NULL);
+    sqlite_add_bodies(*db);
     sqlite3_create_function(*db, "task_key", 1,
                             SQLITE_UTF8 | SQLITE_DETERMINISTIC | SQLITE_INNOCUOUS, NULL,
                             task_key_function, NULL, NULL);

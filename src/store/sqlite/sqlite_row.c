@@ -3,6 +3,7 @@
 #include "store/sqlite/sqlite_int.h"
 
 #include "base/hash.h"
+#include "core/seal/envelope.h"
 
 /* A NULL row key matches nothing: these two cost nothing where they are absent. */
 const char sqlite_details_join[] = "LEFT JOIN task_details x ON x.task = s.details";
@@ -17,6 +18,70 @@ void bind_str(sqlite3_stmt *stmt, int at, struct str text)
     else
         sqlite3_bind_null(stmt, at);
 }
+
+/* Encrypted ones as bytes: a third less to write and to read. */
+void bind_body(sqlite3_stmt *stmt, int at, struct str text)
+{
+    uint8_t *packed = envelope_like(text) ? sqlite3_malloc64(text.len) : NULL;
+    size_t len;
+
+    if (packed && envelope_pack(text, packed, &len)) {
+        sqlite3_bind_blob64(stmt, at, packed, len, sqlite3_free);
+        return;
+    }
+    sqlite3_free(packed);
+    bind_str(stmt, at, text);
+}
+
+/* ---- for SQL ---- */
+
+/* An encrypted text as it is read, from either form; anything else stays. */
+static void sealed_text(sqlite3_context *context, int count, sqlite3_value **values)
+{
+    struct str bytes = str_span(sqlite3_value_blob(values[0]),
+                                (size_t)sqlite3_value_bytes(values[0]));
+    char *text;
+
+    (void)count;
+    if (sqlite3_value_type(values[0]) != SQLITE_BLOB || !envelope_is_packed(bytes)) {
+        sqlite3_result_value(context, values[0]);
+        return;
+    }
+    text = sqlite3_malloc64(envelope_unpacked_len(bytes));
+    if (!text) {
+        sqlite3_result_error_nomem(context);
+        return;
+    }
+    envelope_unpack(bytes, text);
+    sqlite3_result_text64(context, text, envelope_unpacked_len(bytes), sqlite3_free, SQLITE_UTF8);
+}
+
+/* The other way. */
+static void sealed_bytes(sqlite3_context *context, int count, sqlite3_value **values)
+{
+    struct str text = str_span((const char *)sqlite3_value_text(values[0]),
+                               (size_t)sqlite3_value_bytes(values[0]));
+    uint8_t *packed = envelope_like(text) ? sqlite3_malloc64(text.len) : NULL;
+    size_t len;
+
+    (void)count;
+    if (packed && envelope_pack(text, packed, &len)) {
+        sqlite3_result_blob64(context, packed, len, sqlite3_free);
+        return;
+    }
+    sqlite3_free(packed);
+    sqlite3_result_value(context, values[0]);
+}
+
+void sqlite_add_bodies(sqlite3 *db)
+{
+    sqlite3_create_function(db, "sealed_text", 1, SQLITE_UTF8 | SQLITE_DETERMINISTIC, NULL,
+                            sealed_text, NULL, NULL);
+    sqlite3_create_function(db, "sealed_bytes", 1, SQLITE_UTF8 | SQLITE_DETERMINISTIC, NULL,
+                            sealed_bytes, NULL, NULL);
+}
+
+/* ---- values ---- */
 
 void bind_sum(sqlite3_stmt *stmt, int at, struct str text)
 {
@@ -63,7 +128,7 @@ struct str column_str(sqlite3_stmt *stmt, int at, struct arena *arena)
         arena->failed |= sqlite3_column_type(stmt, at) != SQLITE_NULL;
         return STR_NONE;
     }
-    return arena_str(arena, str_span(text, (size_t)sqlite3_column_bytes(stmt, at)));
+    return envelope_keep(str_span(text, (size_t)sqlite3_column_bytes(stmt, at)), arena);
 }
 
 struct uuid column_uuid(sqlite3_stmt *stmt, int at)
@@ -106,7 +171,7 @@ static inline void bind_unless(sqlite3_stmt *stmt, int at, int64_t value, bool n
 #define BIND_UUID(value, flags, empty, words) bind_uuid(stmt, at++, &(value));
 #define BIND_TEXT(value, flags, empty, words)                                                      \
     bind_str(stmt, at++, (flags) & FIELD_ALWAYS && !(value).data ? STR("") : (value));
-#define BIND_BODY BIND_TEXT
+#define BIND_BODY(value, flags, empty, words) bind_body(stmt, at++, value);
 #define BIND_WORD(value, flags, empty, words)                                                      \
     bind_str(stmt, at++,                                                                           \
              (value) == (empty) ? STR_NONE : str_of(words##_word(value)));

@@ -11,6 +11,9 @@
 
 /* Absent texts, nil ids and, with _or_null, zeros are NULL. */
 void bind_str(sqlite3_stmt *stmt, int at, struct str text);
+/* A text that may be long, and may be encrypted; to be read with column_str. */
+void bind_body(sqlite3_stmt *stmt, int at, struct str text);
+void sqlite_add_bodies(sqlite3 *db); /* sealed_text() and sealed_bytes(): the same in SQL */
 void bind_sum(sqlite3_stmt *stmt, int at, struct str text); /* of its bytes; NULL for none */
 void bind_uuid(sqlite3_stmt *stmt, int at, const struct uuid *id);
 void bind_int(sqlite3_stmt *stmt, int at, int64_t value);

@@ -76,7 +76,7 @@ static int write_data(struct sqlite_store *store, const struct task *task, bool 
         return -(int)err->code;
     bind_int(stmt, 1, task->key);
     if (task->data.data)
-        bind_str(stmt, 2, task->data);
+        bind_body(stmt, 2, task->data);
     return sql_run(&store->sql, stmt, NULL, err);
 }
 

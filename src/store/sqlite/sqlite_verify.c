@@ -4,6 +4,7 @@
 #include "core/task/checkpoint.h"
 #include "core/task/recovery_fields.h"
 #include "base/hash.h"
+#include "core/seal/envelope.h"
 #include "store/sqlite/sqlite_cursor.h"
 #include "store/sqlite/sqlite_file.h"
 #include "store/sqlite/sqlite_int.h"
@@ -60,14 +61,22 @@ static void uuid_text(sqlite3_context *context, int count, sqlite3_value **value
 
 static void text_sum(sqlite3_context *context, int count, sqlite3_value **values)
 {
-    const char *text = (const char *)sqlite3_value_text(values[0]);
+    ARENA_AUTO struct arena arena = ARENA_INIT(0);
+    bool is_text = sqlite3_value_type(values[0]) == SQLITE_TEXT;
+    struct str text = str_span((const char *)sqlite3_value_blob(values[0]),
+                               (size_t)sqlite3_value_bytes(values[0]));
 
     (void)count;
-    if (text)
-        sqlite3_result_int64(context, hash_sum31(str_span(
-            text, (size_t)sqlite3_value_bytes(values[0]))));
+    if (!is_text && !envelope_is_packed(text)) { /* damage */
+        sqlite3_result_int64(context, -1);
+        return;
+    }
+    if (!is_text)
+        text = envelope_keep(text, &arena);
+    if (text.data || sqlite3_value_bytes(values[0]) == 0)
+        sqlite3_result_int64(context, hash_sum31(text.data ? text : STR("")));
     else
-        sqlite3_result_error_nomem(context); /* asked only where there is a text */
+        sqlite3_result_error_nomem(context);
 }
 
 /* A finding per row. `describe` writes it; false: the row says that all is well. */

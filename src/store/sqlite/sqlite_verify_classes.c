@@ -47,6 +47,12 @@ static int list_tables(struct walk *walk, struct str *tables, uint32_t *count, s
     return rc < 0 ? -(int)err->code : 0;
 }
 
+/* Columns of text that hold encrypted ones as bytes (bind_body). */
+static bool may_be_packed(struct str column)
+{
+    return str_is(column, "payload") || str_is(column, "data") || str_is(column, "result_data");
+}
+
 /* The query for one table: for each column with a class, how many values have another one. */
 static int make_query(struct walk *walk, struct str table, struct buf *query, struct err *err)
 {
@@ -64,8 +70,10 @@ static int make_query(struct walk *walk, struct str table, struct buf *query, st
         struct str name = column_view(stmt, 1), type = column_view(stmt, 2);
 
         if (str_is(type, "INTEGER") || str_is(type, "TEXT") || str_is(type, "BLOB"))
-            buf_format(query, "sum(typeof(" STR_FMT ") NOT IN (lower('" STR_FMT "'), 'null')) AS "
-                       STR_FMT ", ", STR_ARG(name), STR_ARG(type), STR_ARG(name));
+            buf_format(query, "sum(typeof(" STR_FMT ") NOT IN (lower('" STR_FMT "'), 'null') "
+                       "AND NOT (%d AND substr(" STR_FMT ", 1, 5) = x'706478317c')) AS " STR_FMT
+                       ", ", STR_ARG(name), STR_ARG(type), may_be_packed(name), STR_ARG(name),
+                       STR_ARG(name));
     }
     buf_format(query, "0 FROM " STR_FMT, STR_ARG(table));
     sqlite3_finalize(stmt);

@@ -49,9 +49,9 @@ WHERE p.task = ?1;
 -- name: again_texts
 WITH w AS MATERIALIZED (SELECT task, id FROM task_states WHERE task > ?1 ORDER BY task LIMIT ?2)
 SELECT 0, task, 0, id, NULL FROM w
-UNION ALL SELECT 1, w.task, 0, w.id, p.payload FROM w CROSS JOIN task_specs p ON p.task = w.task
+UNION ALL SELECT 1, w.task, 0, w.id, sealed_text(p.payload) FROM w CROSS JOIN task_specs p ON p.task = w.task
 WHERE instr(p.payload, 'pdx1|') > 0
-UNION ALL SELECT 2, w.task, 0, w.id, d.data FROM w CROSS JOIN task_data d ON d.task = w.task
+UNION ALL SELECT 2, w.task, 0, w.id, sealed_text(d.data) FROM w CROSS JOIN task_data d ON d.task = w.task
 WHERE instr(d.data, 'pdx1|') > 0
 UNION ALL SELECT 3, w.task, 0, w.id, x.error FROM w CROSS JOIN task_details x ON x.task = w.task
 WHERE instr(x.error, 'pdx1|') > 0
@@ -61,9 +61,9 @@ UNION ALL SELECT 5, w.task, 0, w.id, x.error_details FROM w CROSS JOIN task_deta
 WHERE instr(x.error_details, 'pdx1|') > 0
 UNION ALL SELECT 6, w.task, 0, w.id, x.checkpoint_data FROM w CROSS JOIN task_details x ON x.task = w.task
 WHERE instr(x.checkpoint_data, 'pdx1|') > 0
-UNION ALL SELECT 7, w.task, 0, w.id, r.payload FROM w CROSS JOIN task_results r ON r.task_id = w.id
+UNION ALL SELECT 7, w.task, 0, w.id, sealed_text(r.payload) FROM w CROSS JOIN task_results r ON r.task_id = w.id
 WHERE instr(r.payload, 'pdx1|') > 0
-UNION ALL SELECT 8, w.task, e.execution, w.id, e.result_data FROM w CROSS JOIN execution_rows e ON e.task = w.task
+UNION ALL SELECT 8, w.task, e.execution, w.id, sealed_text(e.result_data) FROM w CROSS JOIN execution_rows e ON e.task = w.task
 WHERE instr(e.result_data, 'pdx1|') > 0
 UNION ALL SELECT 9, w.task, e.execution, w.id, e.error_data FROM w CROSS JOIN execution_rows e ON e.task = w.task
 WHERE instr(e.error_data, 'pdx1|') > 0
@@ -80,10 +80,10 @@ WHERE instr(c.recoverable_data, 'pdx1|') > 0 OR instr(c.database_state, 'pdx1|')
 SELECT max(task) FROM task_states;
 
 -- name: again_payload
-UPDATE task_specs SET payload = ?3 WHERE task = ?1 AND payload = ?2;
+UPDATE task_specs SET payload = sealed_bytes(?3) WHERE task = ?1 AND payload IN (?2, sealed_bytes(?2));
 
 -- name: again_data
-UPDATE task_data SET data = ?3 WHERE task = ?1 AND data = ?2;
+UPDATE task_data SET data = sealed_bytes(?3) WHERE task = ?1 AND data IN (?2, sealed_bytes(?2));
 
 -- name: again_error
 UPDATE task_details SET error = ?3 WHERE task = ?1 AND error = ?2;
@@ -98,10 +98,10 @@ UPDATE task_details SET error_details = ?3 WHERE task = ?1 AND error_details = ?
 UPDATE task_details SET checkpoint_data = ?3 WHERE task = ?1 AND checkpoint_data = ?2;
 
 -- name: again_result
-UPDATE task_results SET payload = ?3 WHERE task_id = ?1 AND payload = ?2;
+UPDATE task_results SET payload = sealed_bytes(?3) WHERE task_id = ?1 AND payload IN (?2, sealed_bytes(?2));
 
 -- name: again_outcome
-UPDATE execution_rows SET result_data = ?3 WHERE execution = ?1 AND result_data = ?2;
+UPDATE execution_rows SET result_data = sealed_bytes(?3) WHERE execution = ?1 AND result_data IN (?2, sealed_bytes(?2));
 
 -- name: again_failure
 UPDATE execution_rows SET error_data = ?3 WHERE execution = ?1 AND error_data = ?2;

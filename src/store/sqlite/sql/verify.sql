@@ -294,12 +294,12 @@ WHERE u.value IS NOT CASE u.kind WHEN 'key' THEN p.idempotency_key
     WHEN 'hash' THEN o.input_hash ELSE o.external_id END;
 
 -- Neither SQLite nor a constraint notices a wrong letter in a text, so payloads and results carry a
--- sum. A value that is not a text is damage too.
+-- sum, of the text. A value that is none, and no encrypted text as bytes, is damage too.
 -- name: verify_sums
 SELECT 'task_specs: the payload of task ' || coalesce((SELECT uuid_text(s.id) FROM task_states s
     WHERE s.task = p.task), p.task) || ' is damaged: its sum is another one'
 FROM task_specs p WHERE p.payload_sum IS NOT NULL
-    AND (typeof(p.payload) <> 'text' OR p.payload_sum <> text_sum(p.payload))
+    AND (p.payload IS NULL OR p.payload_sum <> text_sum(p.payload))
 UNION ALL
 SELECT 'task_results: the result of task ' || uuid_text(task_id)
     || ' is damaged: its sum is another one'

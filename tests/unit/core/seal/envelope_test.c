@@ -72,6 +72,62 @@ static void a_text_comes_back_as_it_was(void **state)
         }
 }
 
+static void what_a_file_keeps_is_shorter_and_reads_as_the_same_text(void **state)
+{
+    struct seal_place place = place_of("tasks", "1", "payload");
+    ARENA_AUTO struct arena arena = ARENA_INIT(0);
+    uint8_t packed[2048];
+    size_t len;
+
+    (void)state;
+    for (size_t clear_len = 0; clear_len < 1100; clear_len += 7) {
+        char clear[1100];
+
+        memset(clear, 'x', clear_len);
+        clear[clear_len] = '\0';
+        for (int quoted = 0; quoted < 2; quoted++) {
+            struct str text = sealed(&arena, &place, clear, quoted);
+
+            assert_true(envelope_pack(text, packed, &len));
+            assert_int_equal(len, 5 + 1 + 16 + SEAL_NONCE_BYTES + clear_len + SEAL_TAG_BYTES);
+            assert_true(envelope_is_packed(str_span((const char *)packed, len)));
+            assert_false(envelope_is_packed(text));
+            assert_int_equal(envelope_unpacked_len(str_span((const char *)packed, len)), text.len);
+            assert_true(str_eq(envelope_keep(str_span((const char *)packed, len), &arena), text));
+            assert_true(str_eq(envelope_keep(text, &arena), text));
+        }
+    }
+}
+
+/* A text that would come back in another way stays as it is: its sum and its hash are of the text. */
+static void only_what_was_sealed_is_packed(void **state)
+{
+    struct seal_place place = place_of("tasks", "1", "payload");
+    ARENA_AUTO struct arena arena = ARENA_INIT(0);
+    struct str text = sealed(&arena, &place, "a text", true);
+    uint8_t packed[2048], bytes[128];
+    size_t len;
+
+    (void)state;
+    for (size_t at = 0; at < text.len; at++)
+        for (int bit = 0; bit < 8; bit++) {
+            char *changed = (char *)(uintptr_t)arena_str(&arena, text).data;
+            struct str other = str_span(changed, text.len);
+
+            changed[at] = (char)(changed[at] ^ 1 << bit);
+            if (envelope_pack(other, packed, &len))
+                assert_true(str_eq(envelope_keep(str_span((const char *)packed, len), &arena),
+                                   other));
+        }
+    for (size_t cut = 0; cut < text.len; cut++)
+        if (envelope_pack(str_span(text.data, cut), packed, &len))
+            fail();
+    memset(bytes, 0, sizeof bytes);
+    memcpy(bytes, "pdx1|\2", 6);
+    for (size_t size = 0; size < 5 + 1 + 16 + SEAL_NONCE_BYTES + SEAL_TAG_BYTES; size++)
+        assert_false(envelope_is_packed(str_span((const char *)bytes, size)));
+}
+
 static void two_seals_of_one_text_differ(void **state)
 {
     struct seal_place place = place_of("tasks", "1", "payload");
@@ -202,6 +258,8 @@ int main(void)
 {
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(a_text_comes_back_as_it_was),
+        cmocka_unit_test(what_a_file_keeps_is_shorter_and_reads_as_the_same_text),
+        cmocka_unit_test(only_what_was_sealed_is_packed),
         cmocka_unit_test(two_seals_of_one_text_differ),
         cmocka_unit_test(a_text_with_any_byte_changed_does_not_open),
         cmocka_unit_test(a_text_opens_only_where_it_was_written),

@@ -87,6 +87,33 @@ static void a_text_with_any_byte_changed_is_refused(void **state)
     seal_cipher_deinit(&cipher);
 }
 
+/* The key that HChaCha20 makes is kept from text to text. */
+static void every_change_of_key_or_nonce_counts(void **state)
+{
+    static const size_t lens[] = {11, 1024};
+    struct seal_cipher cipher;
+
+    (void)state;
+    fill();
+    cipher = used_cipher();
+    for (size_t turn = 0; turn < 2 * (SEAL_KEY_BYTES + SEAL_NONCE_BYTES); turn++) {
+        uint8_t ours[1024 + SEAL_TAG_BYTES], theirs[1024 + SEAL_TAG_BYTES];
+        uint8_t key[SEAL_KEY_BYTES], nonce[SEAL_NONCE_BYTES];
+        size_t at = turn / 2, len = lens[turn % 2];
+
+        memcpy(key, KEY, sizeof key);
+        memcpy(nonce, NONCE, sizeof nonce);
+        *(at < sizeof key ? &key[at] : &nonce[at - sizeof key]) ^= 1;
+        crypto_aead_xchacha20poly1305_ietf_encrypt(theirs, NULL, text, len,
+                                                   (const uint8_t *)WITH.data, WITH.len, NULL,
+                                                   nonce, key);
+        seal_cipher_seal(&cipher, key, nonce, WITH, str_span((char *)text, len), ours);
+        assert_memory_equal(ours, theirs, len + SEAL_TAG_BYTES);
+        assert_false(seal_cipher_open(&cipher, KEY, NONCE, WITH, theirs, len + SEAL_TAG_BYTES));
+    }
+    seal_cipher_deinit(&cipher);
+}
+
 static void a_cipher_can_be_used_after_it_forgot_its_key(void **state)
 {
     uint8_t out[1024 + SEAL_TAG_BYTES];
@@ -110,6 +137,7 @@ int main(void)
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(all_lengths_are_sealed_and_opened_as_libsodium_does),
         cmocka_unit_test(a_text_with_any_byte_changed_is_refused),
+        cmocka_unit_test(every_change_of_key_or_nonce_counts),
         cmocka_unit_test(a_cipher_can_be_used_after_it_forgot_its_key),
     };
 
