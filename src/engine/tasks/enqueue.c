@@ -235,11 +235,13 @@ static int reserve_external(struct plan *plan, uint32_t at)
                          "there is already a task with this external_id");
 }
 
-/* Refused after some keys were reserved: they are free again. */
-static int give_back(struct plan *plan, uint32_t count)
+/* Refused after so many keys were reserved: they and the namespace's rate are free again. */
+static int refuse(struct plan *plan, uint32_t count)
 {
     struct err err = *plan->err;
 
+    if (plan->actor != ACTOR_LEADER)
+        namespace_give_back(plan->batch, plan->inputs, plan->count);
     for (uint32_t i = 0; i < count; i++)
         if (!plan->duplicate[i])
             TRY(plan->batch->store->verbs->uniques_drop(plan->batch->store, plan->tasks[i], true,
@@ -513,13 +515,6 @@ int enqueue_run(struct batch *batch, struct task_input *input, const struct run_
     batch->engine->figures.stats.totals[TOTAL_ENQUEUED]++;
     spans_enqueued(batch, task);
     return 0;
-}
-
-static int refuse(struct plan *plan, uint32_t reserved)
-{
-    if (plan->actor != ACTOR_LEADER)
-        namespace_give_back(plan->batch, plan->inputs, plan->count);
-    return give_back(plan, reserved);
 }
 
 int enqueue_tasks(struct batch *batch, struct task_input *inputs, uint32_t count,
