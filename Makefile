@@ -1,6 +1,8 @@
 # The commands people type. CMake and Ninja do the work; everything is built below build*/.
 BUILD ?= build
 PREFIX ?= /usr/local
+# Debian's has the packages that deps-test installs.
+PYTHON ?= $(firstword $(wildcard /usr/bin/python3) python3)
 JOBS ?= $(shell nproc)
 # Most tests wait most of the time: five at once leave two cores half idle.
 TESTS_AT_ONCE ?= $(shell expr 3 \* $$(nproc))
@@ -59,7 +61,7 @@ fuzz: deps-test
 
 # Lines and branches of src/ that the tests run, into reports/coverage.json; 2 when below the goals.
 coverage: deps-test
-	@python3 tools/coverage.py --build $(BUILD)-coverage --jobs $(JOBS) $(ARGS)
+	@$(PYTHON) tools/coverage.py --build $(BUILD)-coverage --jobs $(JOBS) $(ARGS)
 
 # The fault campaign: continues from its ledger (reports/faults.jsonl), writes docs/faults.md.
 # make faults ARGS="--parts kills,stops" runs some parts, ARGS=--report-only none.
@@ -70,7 +72,7 @@ faults: deps-test
 	-DPERDURA_DASHBOARD=OFF > /dev/null
 	@cmake --build $(BUILD)-faults --target perdura
 	@PERDURA_BUILD=$(CURDIR)/$(BUILD) PERDURA_FAULTS_BUILD=$(CURDIR)/$(BUILD)-faults \
-	python3 tests/campaign/faults.py $(ARGS)
+	$(PYTHON) tests/campaign/faults.py $(ARGS)
 
 # The models of leases, leadership and lost answers (model/README.md), checked with spin: what must
 # hold does, what is left out on purpose is found. ARGS=--large takes minutes and 4 GB.
@@ -81,7 +83,7 @@ model:
 # Everything a long life has, at half load, and the question whether anything grows.
 MINUTES ?= 60
 soak: all
-	python3 tests/campaign/soak.py --minutes $(MINUTES) $(ARGS)
+	$(PYTHON) tests/campaign/soak.py --minutes $(MINUTES) $(ARGS)
 
 # The bare limit, Perdura and its peers in turns, on the disk of this folder; docs/benchmarks.md is
 # written from it. make bench [ARGS="--turns 5 --only raw,own --quick"]; see bench/run.py.
@@ -90,24 +92,24 @@ bench: all
 	@cmake --build $(BUILD) --target $(BENCH_PROGRAMS)
 	@! grep -q '^build instructions:' $(BUILD)/build.ninja || cmake --build $(BUILD) --target instructions
 	@! grep -q '^build call_peer:' $(BUILD)/build.ninja || cmake --build $(BUILD) --target call_peer call_load
-	@python3 bench/run.py --build $(BUILD) $(ARGS)
+	@$(PYTHON) bench/run.py --build $(BUILD) $(ARGS)
 
 # Is the rate still the same with a million waiting and five million ended, on SQLite and on
 # PostgreSQL? Many minutes, and 12 GB for a while.
 bench-growth: all
 	@cmake --build $(BUILD) --target $(BENCH_PROGRAMS)
-	@python3 bench/run.py --build $(BUILD) --only growth,pg-growth $(ARGS)
+	@$(PYTHON) bench/run.py --build $(BUILD) --only growth,pg-growth $(ARGS)
 
 # Do claims cost more beside a million waiting tasks of a type that no worker serves, on both stores?
 bench-unserved: all
 	@cmake --build $(BUILD) --target $(BENCH_PROGRAMS)
-	@python3 bench/run.py --build $(BUILD) --only unserved $(ARGS)
+	@$(PYTHON) bench/run.py --build $(BUILD) --only unserved $(ARGS)
 
 # Do tables on PostgreSQL stay as they should while tasks come and go at a steady rate?
 CHURN_MINUTES ?= 30
 bench-churn: all
 	@cmake --build $(BUILD) --target $(BENCH_PROGRAMS)
-	@python3 bench/run.py --build $(BUILD) --only churn --minutes $(CHURN_MINUTES) $(ARGS)
+	@$(PYTHON) bench/run.py --build $(BUILD) --only churn --minutes $(CHURN_MINUTES) $(ARGS)
 
 # The calendar against brute force in every zone over 2000 to 2100 and against other calendars; about
 # 25 minutes of two idle cores, continues where it stopped, writes docs/calendar-proof.md.
@@ -115,7 +117,7 @@ calendar-proof: deps-test
 	@cmake -S . -B $(BUILD) -G Ninja > /dev/null
 	@cmake --build $(BUILD) --target calendar_proof calendar_proof_seconds \
 	calendar_probe cron_next
-	@$(firstword $(wildcard /usr/bin/python3) python3) tests/calendar/proof.py --build $(BUILD) --jobs $(JOBS) $(ARGS)
+	@$(PYTHON) tests/calendar/proof.py --build $(BUILD) --jobs $(JOBS) $(ARGS)
 
 # clang-tidy over everything; about three minutes on two cores.
 lint: deps-test
