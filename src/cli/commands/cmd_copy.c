@@ -19,7 +19,7 @@ static const struct flag flags[] = {
     {.name = "to", .type = FLAG_TEXT, .value = "STORE",
      .help = "store to create: a new file, or an empty database or schema"},
     {.name = "again", .type = FLAG_BOOL,
-     .help = "copy a source that was moved before"},
+     .help = "copy a source even if an earlier copy marked it as moved"},
     {0}};
 
 struct view {

@@ -40,16 +40,17 @@ static const struct flag sql_flags[] = {
     {.name = "for", .type = FLAG_WORD, .value = "KIND", .choices = "postgres|sqlite",
      .help = "the database that the table is for: postgres or sqlite"},
     {.name = "table", .type = FLAG_TEXT, .value = "NAME", .fallback = "perdura_inbox",
-     .help = "name of the table; for PostgreSQL perhaps schema.table"},
+     .help = "name of the table; for PostgreSQL also schema.table"},
     {0}};
 
 static const struct command inbox_list = {
     .name = "list", .summary = "List the inboxes of a server, how far they are, and what is wrong",
-    .details = "Of several nodes one takes the rows, and others say standby: ask the leader.",
+    .details = "With several nodes only the leader takes rows, and the others show standby: ask "
+               "the leader.",
     .example = "perdura inbox list\nperdura inbox list --json", CLIENT_COMMAND(0, 0, run_list)};
 
 static const struct command inbox_sql = {
-    .name = "sql", .summary = "Print the statements that make the table of an inbox",
+    .name = "sql", .summary = "Print the SQL statements that create the table of an inbox",
     .details = "Run them in your own database, then name the table in 'inboxes:' of the "
                "configuration.",
     .example = "perdura inbox sql --for postgres | psql shop\n"
@@ -59,5 +60,5 @@ static const struct command inbox_sql = {
 static const struct command *const subcommands[] = {&inbox_list, &inbox_sql, NULL};
 
 const struct command command_inbox = {
-    .name = "inbox", .summary = "Take tasks from tables in other databases",
+    .name = "inbox", .summary = "Show inboxes: tables in other databases whose rows become tasks",
     .example = "perdura inbox sql --for sqlite\nperdura inbox list", .subcommands = subcommands};

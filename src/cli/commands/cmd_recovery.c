@@ -121,10 +121,10 @@ static const struct flag run_flags[] = {
     {.name = "method", .type = FLAG_WORD, .value = "METHOD", .field = "method",
      .choices = "resume_checkpoint|restart_clean|validate_only",
      .help = "continue from its checkpoint (the default), start from the beginning, or only say "
-             "whether it could"},
+             "whether the server could recover it"},
     {.name = "priority", .type = FLAG_INT, .value = "P", .field = "priority",
      .min = -BOUND_PRIORITY, .max = BOUND_PRIORITY,
-     .help = "entries with a larger number come first (default: the task's recovery priority)"},
+     .help = "the server takes larger numbers first (default: the task's recovery priority)"},
     {.name = "at", .type = FLAG_TIME, .value = "T", .field = "scheduled_for",
      .help = "not before this time: 2027-03-28T01:00:00Z or +5m"},
     {0}};
@@ -132,7 +132,7 @@ static const struct flag run_flags[] = {
 static const struct flag validate_flags[] = {
     {.name = "method", .type = FLAG_WORD, .value = "METHOD", .field = "method",
      .choices = "resume_checkpoint|restart_clean|validate_only",
-     .help = "as for run: a clean restart needs no checkpoint"},
+     .help = "method to judge: restart_clean needs no checkpoint"},
     {0}};
 
 static const struct command recovery_list = {
@@ -142,8 +142,9 @@ static const struct command recovery_list = {
 
 static const struct command recovery_candidates = {
     .name = "candidates", .summary = "List tasks that can be recovered, the most important first",
-    .details = "Tasks that lost their worker and were not recovered, that ended in part, or whose "
-               "handler has been silent for stall_after (10 minutes if it is not set).",
+    .details = "Lists tasks that lost their worker and were not recovered, tasks that ended in "
+               "part, and tasks whose handler has been silent for stall_after (10 minutes if it is "
+               "not set).",
     .example = "perdura recovery candidates\nperdura recovery candidates --auto-recovery any",
     .flags = candidate_flags, CLIENT_COMMAND(0, 0, run_candidates)};
 

@@ -235,7 +235,7 @@ static const struct flag recover_flags[] = {
 
 static const struct flag update_flags[] = {
     TASK_FIELDS_ALL(EDIT)
-    {.name = "unset", .type = FLAG_LIST, .value = "FIELD", .help = "take these fields away"},
+    {.name = "unset", .type = FLAG_LIST, .value = "FIELD", .help = "clear these fields"},
     {.name = "if-version", .type = FLAG_INT, .value = "N", .field = "if_version", .min = 0,
      .max = INT64_MAX, .help = "only if the task still has this version"},
     {0}};
@@ -247,17 +247,18 @@ static const struct flag update_flags[] = {
         .groups = FLAGS_CLIENT | FLAGS_JSON, .args_min = 1, .args_max = COMMAND_ARGS_MAX, \
         .run = run_control}
 
-CONTROL(cancel, "Cancel tasks", "At once; a running handler is stopped.",
+CONTROL(cancel, "Cancel tasks",
+        "The server cancels a task at once; its worker then stops a running handler.",
         version_flags);
 CONTROL(retry, "Run ended or orphaned tasks again",
-        "Their retry and crash counts start again at 0. A task waits for its open dependencies, "
-        "and is refused if one did not end as it needs. Of several ids those that others depend on "
-        "are retried first, in whatever order you give them.", retry_flags);
+        "Their retry and crash counts start again at 0. A task waits for dependencies that have "
+        "not ended; if one ended otherwise than the task needs, the server refuses the retry. Of "
+        "several ids, tasks that others depend on are retried first.", retry_flags);
 CONTROL(recover, "Continue orphaned or partial tasks from their checkpoint",
-        "At once; 'perdura recovery run' uses the recovery queue, with a priority and a time. "
-        "'perdura recovery validate' says whether it is possible.", recover_flags);
+        "The server does this at once. To give it a priority or a time, use 'perdura recovery "
+        "run'. 'perdura recovery validate' says whether it is possible.", recover_flags);
 CONTROL(pause, "Pause tasks",
-        "A running handler is asked to save a checkpoint and stop.", version_flags);
+        "The worker asks a running handler to save a checkpoint and stop.", version_flags);
 
 static const struct flag resume_flags[] = {
     {.name = "decision", .type = FLAG_WORD, .value = "WORD", .field = "decision",
@@ -274,8 +275,8 @@ static const struct flag resume_flags[] = {
 
 const struct command task_resume = {
     .name = "resume", .summary = "Resume paused tasks", .arguments = "ID…",
-    .details = "If a task asked a question, this answers it; the state of the task shows the "
-               "question. Budget limits are totals for the task.",
+    .details = "If a task waits with a question, this answers it; the state of the task shows the "
+               "question. A new budget limit is a total that includes what the task has used.",
     .example = "perdura task resume " EXAMPLE_ID, .flags = resume_flags,
     .groups = FLAGS_CLIENT | FLAGS_JSON, .args_min = 1, .args_max = COMMAND_ARGS_MAX,
     .run = run_resume};
@@ -283,7 +284,7 @@ const struct command task_resume = {
 #undef ASK_EDIT
 #define ASK_EDIT(member, path, bytes, flag, values, helps) " --" flag " 'seen, I wait for a reply'"
 const struct command task_update = {
-    .name = "update", .summary = "Change the remarks on tasks", .arguments = "ID…",
+    .name = "update", .summary = "Change or clear the notes of tasks", .arguments = "ID…",
     .details = "Works at any time, also after a task has ended. Every change is an event.",
     .example = "perdura task update " EXAMPLE_ID TASK_FIELDS_ALL(EDIT), .flags = update_flags,
     CLIENT_COMMAND(1, COMMAND_ARGS_MAX, run_update)};

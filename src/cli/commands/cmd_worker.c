@@ -14,10 +14,10 @@ static const struct flag flags[] = {
     {.name = "queues", .type = FLAG_LIST, .value = "a,b",
      .help = "queues it serves (default: 'default' and those of the configuration)"},
     {.name = "categories", .type = FLAG_LIST, .value = "a,b",
-     .help = "takes only tasks of these categories (default: worker.categories of the "
+     .help = "it takes only tasks of these categories (default: worker.categories of the "
              "configuration, else all); tasks without a category are in 'general'"},
     {.name = "concurrency", .type = FLAG_INT, .value = "N", .fallback = "4", .min = 1, .max = 1024,
-     .help = "tasks it runs at once"},
+     .help = "how many tasks it runs at once"},
     {.name = "config", .type = FLAG_TEXT, .value = "FILE",
      .help = "configuration file (default: perdura.yaml in the current folder, if it exists)"},
     {.name = "log-level", .type = FLAG_WORD, .value = "LEVEL", .fallback = "info",
@@ -63,9 +63,10 @@ static int run(struct call *call)
 
 const struct command command_worker = {
     .name = "worker", .summary = "Run a worker for a server on this or another machine",
-    .details = "Runs the handlers of its configuration file. SIGTERM stops it: running tasks "
-               "may finish within 'grace', then go back to their queue. A second signal gives "
-               "them back at once. SIGHUP reads the configuration again.",
+    .details = "Runs the handlers, services and agents of its configuration file. After SIGTERM it "
+               "claims nothing more, waits up to 'grace' for running tasks, gives the rest back to "
+               "their queue and ends. A second signal gives them back at once. SIGHUP reads the "
+               "configuration again.",
     .example = "perdura worker --server https://10.0.0.5:7070 --ca ca.pem --queues mail,news\n"
                "perdura worker --config worker.yaml",
     .flags = flags, .run = run};

@@ -1,6 +1,7 @@
-/* Recovery of lost tasks: the entries of the recovery queue (B4), what is found to be recoverable
- * (B5), and whether a task may be recovered at all (B6). Pure data and decisions: the engine
- * gathers the facts and applies the decisions (recoveries.c), the store keeps the entries. */
+/* Recovery of lost tasks: the entries of the recovery queue (B4), the tasks that discovery lists as
+ * recoverable (B5), and whether a task may be recovered at all (B6). Pure data and decisions: the
+ * engine gathers the facts and applies the decisions (recoveries.c), the store keeps the
+ * entries. */
 #ifndef CORE_TASK_RECOVERY_H
 #define CORE_TASK_RECOVERY_H
 
@@ -8,7 +9,7 @@
 #include "core/task/task.h"
 
 #define RECOVERY_MAX_ATTEMPTS 3
-#define RECOVERY_STALL_AFTER_MS (10 * 60 * 1000) /* silent so long is shown; acts only where set */
+#define RECOVERY_STALL_AFTER_MS (10 * 60 * 1000) /* for lists and users; no sweep uses it */
 
 enum recovery_method {
     RECOVERY_RESUME_CHECKPOINT,
@@ -36,8 +37,8 @@ struct recovery_entry {
     int64_t processing_completed_us;
     enum recovery_status status;
     int64_t attempts;
-    int64_t max_attempts;     /* 0 = no limit: made by the sweep, and no other entry would
-                               * continue */
+    int64_t max_attempts;     /* 0 = no limit: the sweep made it, and if it gave up,
+                               * nothing would recover the task */
     struct str result;        /* JSON or absent */
     struct str error_message; /* why the last attempt did not recover it; absent = it did */
     int64_t created_at_us;
@@ -53,12 +54,12 @@ enum recovery_reason {
     RECOVERY_VALID,
     RECOVERY_NOT_FOUND,
     RECOVERY_ALREADY_COMPLETED,
-    RECOVERY_ATTEMPTS_EXHAUSTED, /* poison, or its retries are used up: only :retry */
-    RECOVERY_ENDED,              /* failed or cancelled: only :retry */
+    RECOVERY_ATTEMPTS_EXHAUSTED, /* poison, or no retries left: only :retry runs it again */
+    RECOVERY_ENDED,              /* failed or cancelled: only :retry runs it again */
     RECOVERY_NOT_LOST,           /* it waits or runs: nothing to recover */
-    RECOVERY_KEY_TAKEN,          /* by another task, since this one ended */
+    RECOVERY_KEY_TAKEN,          /* another task has taken it since this one ended */
     RECOVERY_CHECKPOINT_DAMAGED, /* it has checkpoints, and none of them is whole */
-    RECOVERY_HANDLER_GONE,       /* live workers of its queue say what they run, and not this */
+    RECOVERY_HANDLER_GONE,       /* live workers of its queue list their types, not this one */
     RECOVERY_UNANSWERED,         /* the validator of its type could not be asked, ... */
     RECOVERY_REFUSED,            /* ... or said no */
     RECOVERY_REASON_COUNT
@@ -72,7 +73,7 @@ struct recovery_facts {
     bool stalled;       /* it runs, but its handler gives no sign */
     bool poisoned;      /* crash_count has reached max_crashes */
     bool key_taken;     /* another task has its key now */
-    bool damaged;       /* no checkpoint to resume from is left, and not for lack of any */
+    bool damaged;       /* it has checkpoints, but none to resume from is intact */
     bool handler_gone;
 };
 enum recovery_reason recovery_judge(const struct recovery_facts *facts,
@@ -86,17 +87,18 @@ struct recovery_question {
     struct str type;
     struct str task;  /* JSON as the API shows it; these live until done */
     int64_t came_us;  /* boot time */
-    bool asked;       /* false: no validator was; too many questions wait, or the server stops */
+    bool asked;       /* false: no validator was asked, because too many questions wait or the
+                       * server stops */
     bool valid;
-    char reason[RECOVERY_ANSWER_BYTES]; /* of a refusal, or why there was no answer */
+    char reason[RECOVERY_ANSWER_BYTES]; /* why it refused, or why it did not answer */
     void (*done)(struct recovery_question *question); /* on another thread */
 };
 
-/* What becomes of an entry that was looked at. */
+/* What the engine does with an entry that is due. */
 enum recovery_step {
     RECOVERY_STEP_ACT,     /* put the task back */
     RECOVERY_STEP_DONE,    /* nothing to do: completed */
-    RECOVERY_STEP_LATER,   /* may be different soon */
+    RECOVERY_STEP_LATER,   /* try again: the reason may pass */
     RECOVERY_STEP_GIVE_UP
 };
 enum recovery_step recovery_decide(const struct recovery_entry *entry,
@@ -104,7 +106,8 @@ enum recovery_step recovery_decide(const struct recovery_entry *entry,
 bool recovery_tries_left(const struct recovery_entry *entry);
 int64_t recovery_delay_ms(int64_t attempts); /* until the next attempt */
 
-/* Did its handler give no sign for so long (0 = as its spec says, which may be never)? */
+/* Has its handler been silent for longer than its spec allows? after_ms counts where the spec sets
+ * nothing; 0 = then never. */
 bool recovery_is_stalled(const struct task *task, int64_t after_ms, int64_t now_us);
 
 /* A task that discovery found, and why. */
