@@ -15,6 +15,7 @@ extern const struct command command_forecast;
 extern const struct command command_recovery;
 extern const struct command command_workers;
 extern const struct command command_services;
+extern const struct command command_broker;
 extern const struct command command_stats;
 extern const struct command command_top;
 extern const struct command command_whoami;
@@ -39,7 +40,8 @@ static const struct command *const commands[] = {
     &command_serve,    &command_worker,    &command_enqueue,    &command_task,
     &command_queue,    &command_job,       &command_schedule,   &command_recurring,
     &command_category, &command_forecast,  &command_recovery,   &command_workers,
-    &command_services, &command_stats,    &command_top,       &command_whoami,     &command_token,
+    &command_services, &command_broker,   &command_stats,     &command_top,        &command_whoami,
+    &command_token,
     &command_key,      &command_audit,     &command_namespace,  &command_migrate,
     &command_copy,     &command_verify,    &command_backup,     &command_bench,
     &command_mock_model, &command_doctor, &command_completion, &command_man, &command_exec_cron,

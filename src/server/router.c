@@ -211,6 +211,8 @@ const struct route routes[] = {
           "Target services and their health", 0, LIST)
     ROUTE(GET, "/v1/services/{name}", api_service_get, SCOPE(METRICS_READ), "One target service",
           0, NULL)
+    ROUTE(GET, "/v1/brokers", api_brokers, SCOPE(METRICS_READ),
+          "Queues of brokers that this node consumes", 0, LIST)
     ROUTE(POST, "/v1/completions/{id}", api_completion, OPEN,
           "Say how a call that was taken with 202 goes or has ended", 0, NULL)
     ROUTE(GET, "/v1/identity/jwks.json", api_jwks, OPEN,

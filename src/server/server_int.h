@@ -23,6 +23,7 @@ struct server_shown {
     const struct service_views *services; /* services that this node calls */
     struct consistency *consistency;
     const struct agent_views *agents;     /* what agents of this node did */
+    const struct broker_views *brokers;   /* what this node consumes */
 };
 
 struct server {

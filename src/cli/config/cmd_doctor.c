@@ -186,14 +186,16 @@ static void check_access(struct doctor *doctor)
         doctor->checks[doctor->count++] = checks[i];
 }
 
-static void check_services(struct doctor *doctor)
+static void check_others(struct doctor *doctor,
+                         int (*ask)(const struct settings *settings, struct arena *arena,
+                                    struct doctor_check **checks, uint32_t *count,
+                                    struct err *err))
 {
     struct call *call = doctor->call;
     struct doctor_check *checks;
     uint32_t count = 0;
 
-    if (node_doctor_services(&doctor->config->settings, &call->arena, &checks, &count,
-                             &call->err) < 0)
+    if (ask(&doctor->config->settings, &call->arena, &checks, &count, &call->err) < 0)
         return; /* without memory nothing else is said either */
     for (uint32_t i = 0; i < count && doctor->count < CHECKS_MAX; i++)
         doctor->checks[doctor->count++] = checks[i];
@@ -376,7 +378,8 @@ static int examine(struct doctor *doctor)
     check_tls(doctor);
     check_access(doctor);
     check_handlers(doctor);
-    check_services(doctor);
+    check_others(doctor, node_doctor_services);
+    check_others(doctor, node_doctor_brokers);
     check_users(doctor);
     check_secrets(doctor);
     check_server(doctor);

@@ -129,6 +129,9 @@ extern const struct config_record config_sql_role_record;
 /* Those of `services:`, config_services.c. */
 int config_check_services(const struct config *config, const char *name, struct err *err);
 extern const struct config_record config_service_record;
+/* Those of `brokers:`, config_brokers.c. */
+int config_check_brokers(const struct config *config, const char *name, struct err *err);
+extern const struct config_record config_broker_record;
 /* Those of `models:`, `agents:` and `tools:`, config_agents.c. */
 int config_check_agents(const struct config *config, const char *name, struct err *err);
 int config_read_prompts(struct config *config, struct err *err);

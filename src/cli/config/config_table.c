@@ -472,6 +472,8 @@ static const struct config_field root_fields[] = {
     {.key = "services", .live = true, .kind = CONFIG_LIST, SETTING_LIST(pool.services), .max = 1024,
      .record = &config_service_record,
      .help = "programs of others that run tasks, over HTTP or gRPC"},
+    {.key = "brokers", .kind = CONFIG_LIST, SETTING_LIST(pool.brokers), .max = 16,
+     .record = &config_broker_record, .help = "RabbitMQ brokers whose messages become tasks"},
     {.key = "models", .live = true, .kind = CONFIG_LIST, SETTING_LIST(agents.models), .max = 64,
      .record = &config_model_record, .help = "language models that agents call"},
     {.key = "agents", .live = true, .kind = CONFIG_LIST, SETTING_LIST(agents.agents), .max = 64,

@@ -342,6 +342,7 @@ static int counted(struct api_call *call)
     write_spans(&call->out, call->server);
     metrics_write_services(call);
     metrics_write_agents(call);
+    metrics_write_brokers(call);
     return call_reply_text(call, 200, METRICS_TYPE);
 }
 

@@ -18,5 +18,7 @@ void metrics_write_measures(struct api_call *call);
 void metrics_write_services(struct api_call *call);
 /* metrics_agents.c */
 void metrics_write_agents(struct api_call *call);
+/* metrics_brokers.c */
+void metrics_write_brokers(struct api_call *call);
 
 #endif
