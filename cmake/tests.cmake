@@ -183,6 +183,28 @@ else()
   message(STATUS "no gRPC, Node.js or protoc: no tests of gRPC services")
 endif()
 
+# RabbitMQ: a broker of Debian's, started and ended by each file of tests.
+find_program(RABBITMQ rabbitmq-server PATHS /usr/lib/rabbitmq/bin)
+if(RABBITMQ_OK AND RABBITMQ)
+  set(RABBITMQ_PACKAGES "")
+  if(NODE AND NPM)
+    set(RABBITMQ_PACKAGES ${CMAKE_BINARY_DIR}/rabbitmq_packages)
+    add_test(NAME rabbitmq_packages COMMAND sh ${CMAKE_SOURCE_DIR}/tests/browser/packages.sh
+      ${RABBITMQ_PACKAGES} ${CMAKE_SOURCE_DIR}/tests/rabbitmq)
+    set_tests_properties(rabbitmq_packages PROPERTIES FIXTURES_SETUP rabbitmq TIMEOUT ${LONG_TEST_SECONDS})
+  endif()
+  file(GLOB RABBITMQ_TESTS CONFIGURE_DEPENDS tests/rabbitmq/test_*.py)
+  foreach(source ${RABBITMQ_TESTS})
+    get_filename_component(name ${source} NAME_WE)
+    add_test(NAME rabbitmq_${name} COMMAND ${PYTHON3} -m unittest ${name}
+      WORKING_DIRECTORY ${CMAKE_SOURCE_DIR}/tests/rabbitmq)
+    set_tests_properties(rabbitmq_${name} PROPERTIES FIXTURES_REQUIRED rabbitmq TIMEOUT ${LONG_TEST_SECONDS}
+      ENVIRONMENT "PERDURA_BUILD=${CMAKE_BINARY_DIR};PERDURA_RABBITMQ_PACKAGES=${RABBITMQ_PACKAGES};PYTHONPATH=${CMAKE_SOURCE_DIR}/tests/api;PYTHONDONTWRITEBYTECODE=1")
+  endforeach()
+else()
+  message(STATUS "no librabbitmq or no rabbitmq-server: no tests of brokers")
+endif()
+
 # The dashboard in a real browser. What these tests need from npm is brought by the first of them.
 find_program(CHROMIUM NAMES chromium chromium-browser google-chrome)
 if(DASHBOARD_OK AND CHROMIUM)

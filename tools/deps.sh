@@ -4,10 +4,11 @@
 set -eu
 build="gcc g++ cmake ninja-build pkg-config libsqlite3-dev libevent-dev libssl-dev
 libcurl4-openssl-dev libyaml-dev libzstd-dev libpcre2-dev libpq-dev libsodium-dev libnghttp2-dev
-libprotobuf-dev scdoc tzdata nodejs npm"
+libprotobuf-dev librabbitmq-dev scdoc tzdata nodejs npm"
 test="$build clang clang-tidy libclang-rt-14-dev libcmocka-dev python3 sqlite3 curl zstd git patch
 chromium fonts-dejavu-core valgrind postgresql pgbouncer prometheus spin python3-dateutil
-python3-croniter python3-psycopg2 testssl.sh protobuf-compiler"
+python3-croniter python3-psycopg2 testssl.sh protobuf-compiler
+rabbitmq-server python3-pika"
 case "${1:-build}" in
 build) packages=$build ;;
 test) packages=$test ;;

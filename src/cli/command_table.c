@@ -16,6 +16,7 @@ extern const struct command command_recovery;
 extern const struct command command_workers;
 extern const struct command command_services;
 extern const struct command command_inbox;
+extern const struct command command_broker;
 extern const struct command command_stats;
 extern const struct command command_top;
 extern const struct command command_whoami;
@@ -37,15 +38,13 @@ extern const struct command command_version;
 extern const struct command command_help;
 
 static const struct command *const commands[] = {
-    &command_serve,    &command_worker,    &command_enqueue,    &command_task,
-    &command_queue,    &command_job,       &command_schedule,   &command_recurring,
-    &command_category, &command_forecast,  &command_recovery,   &command_workers,
-    &command_services, &command_inbox,     &command_stats,      &command_top,
-    &command_whoami,   &command_token,     &command_key,        &command_audit,
-    &command_namespace, &command_migrate,  &command_copy,       &command_verify,
-    &command_backup,   &command_bench,     &command_mock_model, &command_doctor,
-    &command_completion, &command_man,     &command_exec_cron,  &command_version,
-    &command_help,     NULL};
+    &command_serve, &command_worker, &command_enqueue, &command_task, &command_queue, &command_job,
+    &command_schedule, &command_recurring, &command_category, &command_forecast, &command_recovery,
+    &command_workers, &command_services, &command_inbox, &command_broker, &command_stats,
+    &command_top, &command_whoami, &command_token, &command_key, &command_audit, &command_namespace,
+    &command_migrate, &command_copy, &command_verify, &command_backup, &command_bench,
+    &command_mock_model, &command_doctor, &command_completion, &command_man, &command_exec_cron,
+    &command_version, &command_help, NULL};
 
 static int run_root(struct call *call)
 {

@@ -6,6 +6,7 @@
 #include "core/access/address_range.h"
 #include "core/access/scope.h"
 #include "core/agent/agent_rules.h"
+#include "core/broker/broker_rules.h"
 #include "core/task/report.h"
 #include "core/task/retry.h"
 
@@ -274,6 +275,8 @@ struct pool_settings {
     uint32_t categories_count;
     const struct service_rule *services; /* that its handlers and targets of jobs name */
     uint32_t services_count;
+    const struct broker_rule *brokers; /* of the node, whose messages become tasks */
+    uint32_t brokers_count;
     struct str public_url; /* where they reach the server; absent = where it listens */
     const struct str *namespaces; /* that the node's own serve, by turns; count 0 = default */
     uint32_t namespaces_count;

@@ -254,6 +254,10 @@ int node_doctor_services(const struct settings *settings, struct arena *arena,
 int node_doctor_inboxes(const struct settings *settings, struct arena *arena,
                         struct doctor_check **checks, uint32_t *count, struct err *err);
 
+/* The same for its brokers. */
+int node_doctor_brokers(const struct settings *settings, struct arena *arena,
+                        struct doctor_check **checks, uint32_t *count, struct err *err);
+
 /* The same for the ways in that settings describe. */
 #define NODE_ACCESS_CHECKS_MAX 4
 uint32_t node_doctor_access(const struct settings *settings, struct arena *arena,

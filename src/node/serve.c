@@ -421,6 +421,13 @@ static int start_tracing(struct node *node, struct err *err)
     return node->spans ? 0 : -(int)err->code;
 }
 
+static int start_brokers(struct node *node, struct err *err)
+{
+    TRY(brokers_start(&node->brokers, node->engine, node->settings, &node->log, err));
+    server_show_brokers(atomic_load(&node->server), brokers_views(node->brokers));
+    return 0;
+}
+
 static int start(struct node *node, struct err *err)
 {
     node->spawner = commands_open(node->settings, true, &node->log, err);
@@ -436,6 +443,7 @@ static int start(struct node *node, struct err *err)
     TRY(start_server(node, err));
     if (node->settings->demo)
         TRY(demo_enqueue(node->engine, node->settings, err));
+    TRY(start_brokers(node, err));
     return start_workers(node, node->settings, err);
 }
 
@@ -456,6 +464,7 @@ static void stop(struct node *node)
 
     if (node->stopper_runs)
         pthread_join(node->stopper, NULL);
+    brokers_free(node->brokers);
     worker_free(node->worker);
     agents_close(&node->agents);
     services_close(&node->services);

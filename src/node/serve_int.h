@@ -2,6 +2,7 @@
 #ifndef NODE_SERVE_INT_H
 #define NODE_SERVE_INT_H
 
+#include "brokers/brokers.h"
 #include "net/loop.h"
 #include "node/agents.h"
 #include "node/inboxes/inboxes.h"
@@ -46,6 +47,7 @@ struct node {
     struct services services;
     struct agents agents;
     struct inboxes inboxes;
+    struct brokers *brokers; /* NULL = none are configured */
     pthread_t stopper;
     struct reload reload;
     int64_t grace_ms; /* the loop's own, because a reload runs beside it */

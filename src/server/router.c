@@ -214,6 +214,8 @@ const struct route routes[] = {
           0, NULL)
     ROUTE(GET, "/v1/inboxes", api_inboxes, SCOPE(METRICS_READ),
           "Tables of other databases whose rows become tasks", 0, LIST)
+    ROUTE(GET, "/v1/brokers", api_brokers, SCOPE(METRICS_READ),
+          "Queues of brokers that this node consumes", 0, LIST)
     ROUTE(POST, "/v1/completions/{id}", api_completion, OPEN,
           "Say how a call that was taken with 202 goes or has ended", 0, NULL)
     ROUTE(GET, "/v1/identity/jwks.json", api_jwks, OPEN,

@@ -254,6 +254,11 @@ void server_show_agents(struct server *server, const struct agent_views *agents)
     server->shown.agents = agents;
 }
 
+void server_show_brokers(struct server *server, const struct broker_views *brokers)
+{
+    server->shown.brokers = brokers;
+}
+
 void server_ask_validators(struct server *server,
                            bool (*ask)(void *ctx, struct recovery_question *question), void *ctx)
 {

@@ -48,6 +48,10 @@ void server_check_calls(struct server *server, const struct call_keys *keys);
 struct agent_views;
 void server_show_agents(struct server *server, const struct agent_views *agents);
 
+/* The same for the brokers it consumes; NULL = none. */
+struct broker_views;
+void server_show_brokers(struct server *server, const struct broker_views *brokers);
+
 /* Sets the function that asks validators of task types; without it none is asked. It returns false
  * for "not now". Call this before the loop runs; ctx must live until the server is freed. */
 void server_ask_validators(struct server *server,

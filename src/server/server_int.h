@@ -26,6 +26,7 @@ struct server_shown {
     struct consistency *consistency;
     const struct inbox_views *inboxes;
     const struct agent_views *agents;     /* what agents of this node did */
+    const struct broker_views *brokers;   /* what this node consumes */
 };
 
 struct server {

@@ -43,7 +43,8 @@ EXPECTED = {
     ),
     "metrics:read": (
         "GET /v1/workers", "GET /v1/workers/{id}", "GET /v1/queues", "GET /v1/queues/{name}", "GET /v1/stats",
-        "GET /v1/stats/history", "GET /v1/services", "GET /v1/services/{name}", "GET /v1/inboxes", "GET /metrics",
+        "GET /v1/stats/history", "GET /v1/services", "GET /v1/services/{name}", "GET /v1/inboxes", "GET /v1/brokers",
+        "GET /metrics",
     ),
     "queues:write": (
         "PATCH /v1/queues/{name}", "DELETE /v1/queues/{name}", "POST /v1/queues/{name}:pause",

@@ -56,7 +56,7 @@ ALL_USERS = (
     "POST /v1/workers", "DELETE /v1/workers/{id}", "POST /v1/workers/{id}:heartbeat", "POST /v1/workers/{id}:claim",
     "POST /v1/workers/{id}:report", "GET /v1/workers", "GET /v1/workers/{id}", "GET /v1/queues",
     "GET /v1/queues/{name}", "GET /v1/stats", "GET /v1/stats/history", "GET /v1/services", "GET /metrics",
-    "GET /v1/services/{name}", "GET /v1/inboxes",
+    "GET /v1/services/{name}", "GET /v1/inboxes", "GET /v1/brokers",
     "PATCH /v1/queues/{name}", "DELETE /v1/queues/{name}", "POST /v1/queues/{name}:pause",
     "POST /v1/queues/{name}:resume", "GET /v1/audit", "GET /v1/backup", "POST /v1/backup", "GET /v1/keys",
     "POST /v1/keys:rotate", "POST /v1/keys:destroy", "POST /v1/categories", "PATCH /v1/categories/{id}",

@@ -57,7 +57,7 @@ class Help(FolderTest):
         self.assertEqual(self.perdura("--version").stdout, self.perdura("version").stdout)
         self.assertIn("version", json.loads(self.perdura("version", "--json").stdout))
         features = json.loads(self.perdura("version", "--features", "--json").stdout)["features"]
-        self.assertEqual(sorted(features), ["dashboard", "faults", "grpc"])
+        self.assertEqual(sorted(features), ["dashboard", "faults", "grpc", "rabbitmq"])
         for name, there in features.items():
             self.assertRegex(self.perdura("version", "--features").stdout,
                              rf"(?m)^{name} +{'yes' if there else 'no'}$")

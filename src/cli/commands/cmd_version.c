@@ -21,6 +21,15 @@ static bool has_grpc(void)
 #endif
 }
 
+static bool has_rabbitmq(void)
+{
+#ifdef PERDURA_RABBITMQ
+    return true;
+#else
+    return false;
+#endif
+}
+
 static bool has_dashboard(void)
 {
     return embedded_find("dashboard/index.html") != NULL;
@@ -39,7 +48,8 @@ static bool has_faults(void)
 static const struct feature {
     const char *name;
     bool (*is_there)(void);
-} features[] = {{"dashboard", has_dashboard}, {"faults", has_faults}, {"grpc", has_grpc}};
+} features[] = {{"dashboard", has_dashboard}, {"faults", has_faults}, {"grpc", has_grpc},
+                {"rabbitmq", has_rabbitmq}};
 
 static int print_features(struct call *call, bool json)
 {
@@ -85,7 +95,7 @@ static int run_help(struct call *call)
 
 static const struct flag version_flags[] = {
     {.name = "features", .type = FLAG_BOOL,
-     .help = "also list what this build has: the dashboard, gRPC, fault points"},
+     .help = "also list what this build has: the dashboard, gRPC, RabbitMQ, fault points"},
     {0}};
 
 const struct command command_version = {

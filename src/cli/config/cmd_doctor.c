@@ -390,6 +390,7 @@ static int examine(struct doctor *doctor)
     check_handlers(doctor);
     check_each(doctor, node_doctor_services);
     check_each(doctor, node_doctor_inboxes);
+    check_each(doctor, node_doctor_brokers);
     check_ends(doctor);
     check_users(doctor);
     check_secrets(doctor);

@@ -133,6 +133,9 @@ extern const struct config_record config_service_record;
 /* Those of `inboxes:`, config_inboxes.c. */
 int config_check_inboxes(const struct config *config, const char *name, struct err *err);
 extern const struct config_record config_inbox_record;
+/* Those of `brokers:`, config_brokers.c. */
+int config_check_brokers(const struct config *config, const char *name, struct err *err);
+extern const struct config_record config_broker_record;
 /* Those of `models:`, `agents:` and `tools:`, config_agents.c. */
 int config_check_agents(const struct config *config, const char *name, struct err *err);
 int config_read_prompts(struct config *config, struct err *err);

@@ -52,6 +52,7 @@ int config_check(const struct config *config, const char *name, struct err *err)
     TRY(check_names(config, name, err));
     TRY(config_check_services(config, name, err));
     TRY(config_check_inboxes(config, name, err));
+    TRY(config_check_brokers(config, name, err));
     TRY(config_check_agents(config, name, err));
     TRY(config_check_access(config, name, err));
     return check_retention(config, name, err);

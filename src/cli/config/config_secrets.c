@@ -342,6 +342,23 @@ static int read_headers(struct config *config, struct err *err)
     return 0;
 }
 
+static int read_broker_passwords(struct config *config, struct err *err)
+{
+    const struct settings *settings = &config->settings;
+    struct arena *arena = &config->arena;
+
+    for (uint32_t i = 0; i < settings->pool.brokers_count; i++) {
+        struct broker_rule *rule = (struct broker_rule *)(uintptr_t)&settings->pool.brokers[i];
+
+        if (rule->password_file.data)
+            TRY(read_secret_file(arena_cstr(arena, rule->password_file),
+                                 arena_format(arena, "password of broker " STR_FMT,
+                                              STR_ARG(rule->name)),
+                                 arena, &rule->password, err));
+    }
+    return 0;
+}
+
 static int read_model_keys(struct config *config, struct err *err)
 {
     const struct agent_settings *agents = &config->settings.agents;
@@ -371,6 +388,7 @@ int config_read_secrets(struct config *config, const struct config_inputs *input
                         struct err *err)
 {
     TRY(read_headers(config, err));
+    TRY(read_broker_passwords(config, err));
     TRY(read_model_keys(config, err));
     TRY(read_inbox_passwords(config, err));
     TRY(config_read_prompts(config, err));

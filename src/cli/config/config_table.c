@@ -476,6 +476,8 @@ static const struct config_field root_fields[] = {
     {.key = "inboxes", .live = true, .kind = CONFIG_LIST, SETTING_LIST(enqueue.inboxes), .max = 256,
      .record = &config_inbox_record,
      .help = "tables of other databases whose rows become tasks"},
+    {.key = "brokers", .kind = CONFIG_LIST, SETTING_LIST(pool.brokers), .max = 16,
+     .record = &config_broker_record, .help = "RabbitMQ brokers whose messages become tasks"},
     {.key = "models", .live = true, .kind = CONFIG_LIST, SETTING_LIST(agents.models), .max = 64,
      .record = &config_model_record, .help = "language models that agents call"},
     {.key = "agents", .live = true, .kind = CONFIG_LIST, SETTING_LIST(agents.agents), .max = 64,

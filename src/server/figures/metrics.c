@@ -343,6 +343,7 @@ static int counted(struct api_call *call)
     metrics_write_services(call);
     metrics_write_inboxes(call);
     metrics_write_agents(call);
+    metrics_write_brokers(call);
     return call_reply_text(call, 200, METRICS_TYPE);
 }
 

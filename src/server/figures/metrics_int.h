@@ -20,5 +20,7 @@ void metrics_write_services(struct api_call *call);
 void metrics_write_inboxes(struct api_call *call);
 /* metrics_agents.c */
 void metrics_write_agents(struct api_call *call);
+/* metrics_brokers.c */
+void metrics_write_brokers(struct api_call *call);
 
 #endif

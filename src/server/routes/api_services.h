@@ -1,4 +1,4 @@
-/* The routes of target services. Loop thread. */
+/* The routes of target services, and of brokers. Loop thread. */
 #ifndef SERVER_ROUTES_API_SERVICES_H
 #define SERVER_ROUTES_API_SERVICES_H
 
@@ -12,6 +12,8 @@ struct service_view *services_shown(struct api_call *call, bool all, uint32_t *c
 
 int api_services(struct api_call *call);
 int api_service_get(struct api_call *call);
+/* api_brokers.c */
+int api_brokers(struct api_call *call);
 /* api_completions.c */
 int api_completion(struct api_call *call);
 int api_jwks(struct api_call *call);
