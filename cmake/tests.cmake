@@ -15,6 +15,9 @@ target_link_libraries(perdura_everything PUBLIC PkgConfig::SQLITE PkgConfig::PQ 
   PkgConfig::SSL PkgConfig::CRYPTO PkgConfig::CURL PkgConfig::YAML PkgConfig::ZSTD PkgConfig::PCRE2
   PkgConfig::SODIUM
   Threads::Threads m)
+if(RABBITMQ_OK)
+  target_link_libraries(perdura_everything PUBLIC PkgConfig::RABBITMQ)
+endif()
 if(GRPC_OK)
   target_link_libraries(perdura_everything PUBLIC PkgConfig::NGHTTP2 ${CMAKE_DL_LIBS})
 endif()

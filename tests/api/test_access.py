@@ -7,7 +7,7 @@ import unittest
 from harness import ApiTest, binary
 
 EVERYTHING = {"name": None, "namespace": "*", "scopes": ["admin"], "token_id": None, "user_id": None,
-              "queues": [], "types": [], "categories": [], "expires_at": None}
+              "queues": [], "types": [], "categories": [], "max_tasks": None, "expires_at": None}
 
 
 class WhoAmI(ApiTest):

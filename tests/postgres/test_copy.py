@@ -44,6 +44,7 @@ INSERT OR REPLACE INTO log_heads (execution_id, seq, chain_hash, lines, task_id,
     closed, mac)
     SELECT execution_id, max(seq), chain_hash, 1, execution_id, 't', 1000, 'completed', 'm'
     FROM execution_logs GROUP BY execution_id;
+INSERT INTO token_counts (token, tasks) VALUES ('t1', 3);
 INSERT INTO schedule_fires (schedule_id, fire_at, task_id) VALUES (x'04', 4000, x'05'),
     (x'04', 9000, NULL);
 INSERT INTO recurring_jobs (id, name, pattern_type, pattern_config, template_job_id, created_at,
