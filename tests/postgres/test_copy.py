@@ -44,7 +44,6 @@ INSERT OR REPLACE INTO log_heads (execution_id, seq, chain_hash, lines, task_id,
     closed, mac)
     SELECT execution_id, max(seq), chain_hash, 1, execution_id, 't', 1000, 'completed', 'm'
     FROM execution_logs GROUP BY execution_id;
-INSERT INTO token_counts (token, tasks) VALUES ('t1', 3);
 INSERT INTO schedule_fires (schedule_id, fire_at, task_id) VALUES (x'04', 4000, x'05'),
     (x'04', 9000, NULL);
 INSERT INTO recurring_jobs (id, name, pattern_type, pattern_config, template_job_id, created_at,
@@ -68,8 +67,9 @@ UPDATE job_categories SET description = 'changed', updated_at = updated_at + 1
     WHERE name = 'reports';
 DELETE FROM job_categories WHERE name = 'analytics';
 INSERT INTO api_tokens (id, name, scopes, queues, hash, former_hash, former_until, created_at, created_by,
-    last_used_at, generation)
-    VALUES ('00000000000000aa', 't', 'tasks:read work', '["a"]', 'h', 'f', 9000, 1000, 'root', 2000, 7);
+    last_used_at, generation, max_tasks)
+    VALUES ('00000000000000aa', 't', 'tasks:read work', '["a"]', 'h', 'f', 9000, 1000, 'root', 2000, 7, 9);
+INSERT INTO token_counts (token, tasks) VALUES ('00000000000000aa', 0);
 UPDATE workers SET principal = 'token:00000000000000aa';
 INSERT INTO data_keys (id, day, user_id, kek, wrapped, created_at, destroyed_at)
     VALUES (x'0b', '2026-01-01', 'u', 'k1', 'w', 1000, 2000);
