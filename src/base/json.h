@@ -8,7 +8,9 @@
 #include "base/buf.h"
 #include "base/err.h"
 
-#define JSON_DEPTH_MAX 64 /* deeper is an attack or a mistake; bounds every stack here */
+#define JSON_DEPTH_MAX 64   /* deeper is an attack or a mistake */
+#define JSON_DEPTH_REPORT 72 /* of a worker, around what its handlers said */
+#define JSON_DEPTH_OURS 128 /* around any of these; bounds every stack here */
 
 enum json_kind {
     JSON_NULL,
@@ -26,6 +28,12 @@ enum json_kind {
  * ERR_MALFORMED with the byte offset in the sentence; ERR_MEMORY; ERR_TOO_LARGE beyond 2 GiB.
  * Time and memory grow with the text's length only, whatever it holds, and the stack not at all. */
 int json_check(struct str text, struct str *trimmed, struct err *err);
+
+/* The same for what a Perdura wrote: lists, claims and records stand around values that fitted when
+ * they came, so it may nest up to JSON_DEPTH_OURS. */
+int json_check_ours(struct str text, struct str *trimmed, struct err *err);
+/* What others wrote around such values may nest a little deeper: at most JSON_DEPTH_OURS. */
+int json_check_within(struct str text, uint32_t depth_max, struct str *trimmed, struct err *err);
 
 /* Everything below works on text that json_check accepted. */
 

@@ -1,6 +1,6 @@
 /* RFC 8785: the one byte sequence that stands for a JSON value, for hashing. Members are sorted per
  * object on a stack of slices that all open objects share; values are never decoded into a tree.
- * Recursion is bounded by JSON_DEPTH_MAX. Any thread; no state. */
+ * Recursion is bounded by JSON_DEPTH_OURS. Any thread; no state. */
 #include "base/json_int.h"
 
 #define MEMBERS_LOCAL 32
@@ -156,7 +156,7 @@ static int write_value(struct str value, struct buf *out, struct members *member
     switch (json_kind(value)) {
     case JSON_OBJECT:
     case JSON_ARRAY:
-        if (depth == JSON_DEPTH_MAX)
+        if (depth == JSON_DEPTH_OURS)
             return -ERR_MALFORMED;
         return json_kind(value) == JSON_OBJECT ? write_object(value, out, members, depth + 1)
                                                : write_array(value, out, members, depth + 1);

@@ -1,6 +1,7 @@
-/* json_check: the one place where foreign JSON is judged. A single pass, without recursion: open
- * brackets are bits in a word, and keys lie on one stack (json_keys.c) until their object closes.
- * Everything that reads JSON elsewhere may therefore trust its form. Any thread; no state. */
+/* json_check: the one place where foreign JSON is judged. A single pass, without recursion: what
+ * each open bracket is stands in an array, and keys lie on one stack (json_keys.c) until their
+ * object closes. Everything that reads JSON elsewhere may therefore trust its form. Any thread; no
+ * state. */
 #include "base/json_int.h"
 
 #define BYTES_MAX INT32_MAX   /* offsets and key lengths are kept in 31 bits */
@@ -12,12 +13,11 @@ struct checker {
     const char *end;
     struct err *err;
     uint32_t depth;
-    uint64_t objects; /* bit n: the bracket at depth n is an object's */
-    uint32_t first_key[JSON_DEPTH_MAX];
+    uint32_t depth_max;
+    bool objects[JSON_DEPTH_OURS]; /* is the bracket at this depth an object's? */
+    uint32_t first_key[JSON_DEPTH_OURS];
     struct json_keys keys;
 };
-
-_Static_assert(JSON_DEPTH_MAX <= 64, "one bit of `objects` for each depth");
 
 static int refuse(struct checker *checker, const char *why)
 {
@@ -147,12 +147,9 @@ static int check_word(struct checker *checker, struct str word)
 
 static int open_bracket(struct checker *checker, bool object)
 {
-    if (checker->depth == JSON_DEPTH_MAX)
+    if (checker->depth == checker->depth_max)
         return refuse(checker, "it is nested too deeply");
-    if (object)
-        checker->objects |= UINT64_C(1) << checker->depth;
-    else
-        checker->objects &= ~(UINT64_C(1) << checker->depth);
+    checker->objects[checker->depth] = object;
     checker->first_key[checker->depth++] = checker->keys.count;
     checker->at++;
     return 0;
@@ -190,7 +187,7 @@ static int check_value(struct checker *checker, bool *opened)
 
 static bool in_object(const struct checker *checker)
 {
-    return checker->objects >> (checker->depth - 1) & 1;
+    return checker->objects[checker->depth - 1];
 }
 
 /* A key and its colon. */
@@ -277,7 +274,7 @@ static int check_document(struct checker *checker)
     return 0;
 }
 
-int json_check(struct str text, struct str *trimmed, struct err *err)
+int json_check_within(struct str text, uint32_t depth_max, struct str *trimmed, struct err *err)
 {
     struct checker checker; /* not zeroed: json_keys.local is large and written before it is read */
     const char *first;
@@ -291,7 +288,7 @@ int json_check(struct str text, struct str *trimmed, struct err *err)
     checker.at = first = json_skip_space(checker.start, checker.end);
     checker.err = err;
     checker.depth = 0;
-    checker.objects = 0;
+    checker.depth_max = depth_max < JSON_DEPTH_OURS ? depth_max : JSON_DEPTH_OURS;
     json_keys_init(&checker.keys, text);
     rc = check_document(&checker);
     last = checker.at;
@@ -304,4 +301,14 @@ int json_check(struct str text, struct str *trimmed, struct err *err)
         *trimmed = str_span(first, (size_t)(last - first));
     json_keys_deinit(&checker.keys);
     return rc;
+}
+
+int json_check(struct str text, struct str *trimmed, struct err *err)
+{
+    return json_check_within(text, JSON_DEPTH_MAX, trimmed, err);
+}
+
+int json_check_ours(struct str text, struct str *trimmed, struct err *err)
+{
+    return json_check_within(text, JSON_DEPTH_OURS, trimmed, err);
 }

@@ -150,7 +150,7 @@ static int request(struct remote *remote, const char *method, const char *path, 
         *reply = arena_str(arena, buf_view(&response));
         if (!reply->data)
             rc = err_no_memory(err);
-        else if (json_check(*reply, reply, NULL) < 0)
+        else if (json_check_ours(*reply, reply, NULL) < 0)
             rc = err_set(err, ERR_IO, "the server's answer is not JSON; is it a Perdura server?");
     }
     buf_deinit(&response);

@@ -379,7 +379,7 @@ int http_client_error(int status, struct str body, struct err *err)
     struct str root;
     char name[80];
 
-    if (json_check(body, &root, NULL) == 0 && json_kind(root) == JSON_OBJECT)
+    if (json_check_ours(body, &root, NULL) == 0 && json_kind(root) == JSON_OBJECT)
         object = json_get(root, STR("error"));
     if (object.data && json_kind(object) == JSON_OBJECT) {
         word = text_member(object, "code", &arena);

@@ -132,7 +132,7 @@ static int read_place(const struct copy *copy, struct str text, struct arena *ar
 {
     char source[17];
 
-    if (json_check(text, &text, err) < 0 || json_kind(text) != JSON_OBJECT ||
+    if (json_check_ours(text, &text, err) < 0 || json_kind(text) != JSON_OBJECT ||
         !parse_place(text, arena, place))
         return err_set(err, ERR_CONFLICT, "the target's note of an unfinished copy cannot be read; "
                        "begin again with an empty target");

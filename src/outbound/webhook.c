@@ -96,7 +96,7 @@ static void log_outcome(const struct webhooks *webhooks, enum log_level level, c
 
     if (!webhooks->log || webhooks->log->level > level)
         return;
-    if (message->body.data && json_check(message->body, &body, NULL) == 0)
+    if (message->body.data && json_check_ours(message->body, &body, NULL) == 0)
         correlation_id = json_string(json_get(body, STR("correlation_id")), &arena);
     uuid_format(&message->id, id);
     uuid_format(&message->task_id, task);

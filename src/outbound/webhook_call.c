@@ -105,7 +105,7 @@ static bool add_trace(struct webhook_call *call, struct str body)
     bool ok = true;
 
     if (!memmem(body.data, body.len, member, sizeof member - 1) ||
-        json_check(body, &task, NULL) < 0 || json_kind(task) != JSON_OBJECT)
+        json_check_ours(body, &task, NULL) < 0 || json_kind(task) != JSON_OBJECT)
         return true;
     parent = json_string(json_get(task, STR("traceparent")), &arena);
     state = json_string(json_get(task, STR("tracestate")), &arena);

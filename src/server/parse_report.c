@@ -164,7 +164,7 @@ int parse_reports(struct str body, struct arena *arena, struct report_batch *bat
     size_t count;
 
     *batch = (struct report_batch){0};
-    TRY(json_check(body, &array, err));
+    TRY(json_check_within(body, JSON_DEPTH_REPORT, &array, err));
     if (json_kind(array) != JSON_ARRAY)
         return err_set(err, ERR_INVALID, "the body must be an array of reports");
     count = json_count(array);

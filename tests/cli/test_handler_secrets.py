@@ -4,6 +4,7 @@ from (files, systemd's credentials), and whose configuration is trusted."""
 import json
 import os
 import pathlib
+import re
 import shutil
 import signal
 import subprocess
@@ -40,12 +41,14 @@ class PryingTest(unittest.TestCase):
         os.chmod(os.path.join(self.folder, "prying_handler.py"), 0o644)
         self.program = os.path.join(self.folder, "perdura")
 
-    def handler(self, *lines):
+    def command(self):
         store = os.path.join(self.data, "perdura.db")
-        command = [shutil.which("python3", path="/usr/bin:/usr/local/bin") or sys.executable,
-                   os.path.join(self.folder, "prying_handler.py"), SECRET, store,
-                   store + ".log-key", os.path.join(self.data, "token")]
-        return "\n    ".join(["  - type: pry", f"command: {json.dumps(command)}",
+        return [shutil.which("python3", path="/usr/bin:/usr/local/bin") or sys.executable,
+                os.path.join(self.folder, "prying_handler.py"), SECRET, store,
+                store + ".log-key", os.path.join(self.data, "token")]
+
+    def handler(self, *lines):
+        return "\n    ".join(["  - type: pry", f"command: {json.dumps(self.command())}",
                               "max_retries: 0", *lines])
 
     def write(self, name, text):
@@ -121,6 +124,32 @@ class PryingTest(unittest.TestCase):
                              **SECRETS)
         self.assertIn("claims from", worker.stdout.readline())
         self.assert_hidden(self.pry(), "server", "perdura-spawn", "perdura-shim")
+
+    def test_f_j10_a_tool_of_an_agent_finds_nothing_either(self):
+        script = self.write("script.json", json.dumps({"key": SECRET, "lines": [
+            {"turn": 0, "tools": [{"name": "pry", "arguments": {}}]}, {"turn": 1, "final": "done"}]}))
+        model = subprocess.Popen([binary(), "mock-model", "--script", script, "--port", "0"],
+                                 cwd=self.data, stdout=subprocess.PIPE, text=True)
+        self.addCleanup(model.stdout.close)
+        self.addCleanup(model.wait)
+        self.addCleanup(model.kill)
+        url = re.search(r"http://\S+", model.stdout.readline()).group(0)
+        prompt = self.write("prompt.md", "Look around.")
+        config = self.write("perdura.yaml", f"""
+models: [{{name: default, url: '{url}', model: mock, key: {{env: SOME_API_KEY}}}}]
+tools:
+  - {{name: pry, command: {json.dumps(self.command())}, timeout: 60s, safe_to_retry: true}}
+agents:
+  - {{id: a, tools: [pry], types: [{{type: pry, prompt: {prompt}}}]}}
+handlers:
+  - {{type: pry, agent: a}}
+""")
+        self.serve_as(NOBODY, config, **SECRETS)
+        done = self.perdura("enqueue", "pry", "--wait", "--json", PERDURA_TOKEN=SECRET)
+        task = json.loads(done.stdout)["id"]
+        held = json.loads(self.perdura("task", "checkpoints", task, "--json", PERDURA_TOKEN=SECRET).stdout)
+        said = re.search(r'"role":"tool".*?"content":("(?:[^"\\]|\\.)*")', json.dumps(held, separators=(",", ":")))
+        self.assert_hidden(json.loads(json.loads(said.group(1))), "server", "perdura-spawn", "perdura-shim")
 
     @unittest.skipUnless(IS_ROOT, "only root may change users")
     def test_f_j10_a_handler_of_another_user_reads_no_file_and_kills_nobody(self):

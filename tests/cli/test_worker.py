@@ -261,6 +261,42 @@ class ByCategory(WorkerTest):
                       self.expect(200, "GET", f"/v1/tasks/{task['id']}/why")["text"])
 
 
+def nested(levels):
+    return "[" * levels + "]" * levels
+
+
+class DeepTest(WorkerTest):
+    def test_f_h3_what_nests_as_deep_as_it_may_stops_no_worker_and_no_list(self):
+        """Claims, reports and lists put brackets around payloads and results that were just taken."""
+        script = self.write("deep.py", "print('{\"result\":%s}' % ('[' * 63 + ']' * 63), file=open(3, 'w'))\n")
+        with open(self.handlers, encoding="utf-8") as file:
+            text = file.read()
+        command = json.dumps(["/usr/bin/env", "python3", script])
+        self.handlers = self.write("deep.yaml", text.replace(
+            "handlers:", f"handlers:\n  - {{type: deep, command: {command}}}"))
+        for field in ("payload", "metadata"):
+            body = '{"type":"deep","%s":%s%s%s}' % (field, '{"a":', nested(62), "}")
+            deep = self.expect(201, "POST", "/v1/tasks", body.encode())["id"]
+        self.expect(400, "POST", "/v1/tasks", ('{"type":"deep","payload":%s}' % nested(64)).encode())
+        fine = self.enqueue("prefix:one")["id"]
+        self.worker()
+        for task in (fine, deep):
+            self.wait_ended(task)
+            self.assertEqual(self.task(task)["status"], "completed")
+        self.assertIn(deep, self.perdura("task", "list", "--json").stdout)
+        self.assertIn(nested(63), self.perdura("task", "show", deep).stdout)
+
+    def test_f_h3_a_report_may_not_nest_what_no_reply_could_hold(self):
+        task = self.enqueue("t")
+        self.register("w", types=["t"])
+        claimed, = self.claim("w", wait_ms=30000)
+        report = '[{"task_id":"%s","lease_token":%d,"op":"complete","result":%s}]'
+        for levels, status in ((71, 400), (64, 200)):
+            self.expect(status, "POST", "/v1/workers/w:report", (
+                report % (task["id"], claimed["lease_token"], nested(levels))).encode())
+        self.assertIn(nested(64), self.perdura("task", "show", task["id"]).stdout)
+
+
 class WithoutHandler(WorkerTest):
     def test_a_client_deployed_before_its_worker_loses_nothing(self):
         """B6, C8: the type waits, why says so, and the worker that has it gets it."""

@@ -79,6 +79,9 @@ class ByHand(ClusterTest):
                             ("metadata = jsonb_build_object('a', repeat('x', 16384))", "than 16384 bytes"),
                             ("error_details = to_jsonb(repeat('x', 16383))", "longer than 16384 bytes"),
                             ("recovery_metadata = to_jsonb(repeat('x', 16383))", "than 16384 bytes"),
+                            ("error_details = (repeat('[', 65) || repeat(']', 65))::jsonb", "deeper than 64"),
+                            ("metadata = (repeat('{\"a\":', 65) || 1 || repeat('}', 65))::jsonb", "deeper than 64"),
+                            ("recovery_metadata = '{\"a\": -1e400}'", "range of a double"),
                             ("status = 'completed'", "other tasks wait")):
             with self.assertRaisesRegex(AssertionError, why):
                 self.sql(f"UPDATE tasks SET {change} WHERE id = '{first['id']}'")
@@ -98,6 +101,8 @@ class ByHand(ClusterTest):
         after = self.node.task(task)
         self.assertEqual((after["retry_count"], len(after["state"]), len(after["error_details"])),
                          (1000000, 200, 16382))
+        self.sql("UPDATE tasks SET recovery_metadata = (repeat('[', 63) || '[1.5e308]' || repeat(']', 63))::jsonb "
+                 f"WHERE id = '{task}'")
         self.sql("UPDATE task_states SET state = repeat('x', 201), retry_count = 1000001; "
                  f"UPDATE tasks SET status = 'cancelled' WHERE id = '{task}'")  # what was beyond hinders nothing
         self.assertEqual(self.node.task(task)["status"], "cancelled")

@@ -202,6 +202,21 @@ class SqlEnqueue(SqlTest):
             self.assertEqual(self.node.statuses(made), ["pending", "failed"])
         self.assertEqual(self.left()[2], "0")  # its key is free again
 
+    def test_f_h3_a_payload_that_is_json_to_postgresql_alone_stays_out_of_lists(self):
+        """What no client understands would take the whole list, and each claim around it, with it."""
+        self.begin(1)
+        fine = self.enqueue()
+        for payload, sentence in (("[" * 65 + "]" * 65, "nested too deeply"), ('{"a":1,"a":2}', "this key twice"),
+                                  ("[1e400]", "range of a double"), ('["\\ud800"]', "surrogate")):
+            made = self.enqueue(payload=payload)
+            task = self.wait_status(self.node, made, "failed")
+            self.assertIn(sentence, task["error"])
+            self.assertEqual(task["payload"], None)
+        port = self.node.server.address[1]
+        listed = subprocess.run([harness.binary(), "task", "list", "--json", "--server", f"http://127.0.0.1:{port}"],
+                                capture_output=True, text=True, check=False)
+        self.assertIn(fine, listed.stdout, listed.stderr)
+
     def test_a14_what_is_wrong_at_once_is_refused_with_a_sentence(self):
         self.begin()
         before = self.left()

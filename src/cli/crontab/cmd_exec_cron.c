@@ -87,7 +87,7 @@ static int take_task(struct cron_run *run)
     struct str text;
 
     TRY(read_stdin(call, &text));
-    if (json_check(text, &text, NULL) == 0 && json_kind(text) == JSON_OBJECT)
+    if (json_check_ours(text, &text, NULL) == 0 && json_kind(text) == JSON_OBJECT)
         payload = json_get(text, STR("payload"));
     if (!payload.data || json_kind(payload) != JSON_OBJECT)
         return err_set(&call->err, ERR_INVALID, "stdin is not a task with a payload such as "

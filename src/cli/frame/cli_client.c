@@ -207,7 +207,7 @@ int client_call(struct client *client, const char *method, struct str path, stru
     }
     if (response.len > 0) {
         text = arena_str(&call->arena, buf_view(&response));
-        if (!text.data || json_check(text, &text, NULL) < 0)
+        if (!text.data || json_check_ours(text, &text, NULL) < 0)
             text = STR_NONE;
     }
     if (status < 200 || status > 299)

@@ -58,7 +58,7 @@ static struct str ask(struct top_fetch *fetch, const char *method, const char *p
     if (rc < 0)
         return STR_NONE;
     text = arena_str(arena, buf_view(&fetch->reply));
-    if (text.data && json_check(text, &text, err) == 0)
+    if (text.data && json_check_ours(text, &text, err) == 0)
         return text;
     if (!err->code)
         err_no_memory(err);

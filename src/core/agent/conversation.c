@@ -287,7 +287,7 @@ int conversation_load(struct conversation *conversation, struct str state, struc
     struct json_iter iter;
     int64_t number = 0;
 
-    if (json_check(state, &state, NULL) < 0 || json_kind(state) != JSON_OBJECT)
+    if (json_check_ours(state, &state, NULL) < 0 || json_kind(state) != JSON_OBJECT)
         return err_set(err, ERR_INVALID, "the checkpoint holds no conversation");
     version = json_get(state, STR("conversation"));
     messages = json_get(state, STR("messages"));

@@ -54,6 +54,7 @@ static int write_object(const struct intake_row *row, struct arena *arena, struc
     buf_byte(&text, '{');
     json_write_member_string(&text, "type", row->type);
     if (row->payload.data) {
+        TRY(json_check(row->payload, NULL, err));
         buf_text(&text, ",\"payload\":");
         buf_str(&text, row->payload);
     }
@@ -72,7 +73,7 @@ int intake_parse(const struct intake_row *row, const struct settings *settings,
     struct str object;
 
     TRY(write_object(row, arena, &object, err));
-    TRY(json_check(object, &object, err));
+    TRY(json_check_ours(object, &object, err));
     TRY(spec_parse(object, settings, arena, input, err));
     input->spec.namespace_name = row->namespace_name;
     input->given_key = row->key;
@@ -86,7 +87,8 @@ void intake_keep(const struct intake_row *row, struct task_input *input)
     spec_init(input);
     input->spec.namespace_name = row->namespace_name;
     input->spec.type = row->type;
-    input->spec.payload = row->payload;
+    if (row->payload.data && json_check(row->payload, NULL, NULL) == 0)
+        input->spec.payload = row->payload; /* PostgreSQL takes what no client understands */
     input->given_key = row->key;
     input->given_id = row->id;
     input->given_at_us = row->created_at_us;

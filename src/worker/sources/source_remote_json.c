@@ -181,7 +181,7 @@ static int not_understood(struct err *err, const char *what)
 
 static bool read_object(struct str body, struct str *object)
 {
-    return json_check(body, object, NULL) == 0 && json_kind(*object) == JSON_OBJECT;
+    return json_check_ours(body, object, NULL) == 0 && json_kind(*object) == JSON_OBJECT;
 }
 
 /* A member that is looked for; absent where it is not there. */

@@ -195,6 +195,22 @@ static void json_10000_deep_is_refused_and_64_deep_is_not_F_H3(void **state)
     }
 }
 
+static void what_is_around_them_may_nest_deeper_F_H3(void **state)
+{
+    struct buf text = nested("[", "]", JSON_DEPTH_OURS);
+    struct buf deeper = nested("{\"a\":", "}", JSON_DEPTH_OURS + 1);
+    BUF_AUTO struct buf canonical = BUF_INIT(4096);
+
+    (void)state;
+    refuses(buf_view(&text), "too deeply");
+    assert_int_equal(json_check_ours(buf_view(&text), NULL, NULL), 0);
+    assert_int_equal(json_canonical(buf_view(&text), &canonical, NULL), 0);
+    assert_int_equal(json_check_within(buf_view(&text), JSON_DEPTH_REPORT, NULL, NULL), -ERR_MALFORMED);
+    assert_int_equal(json_check_ours(buf_view(&deeper), NULL, NULL), -ERR_MALFORMED);
+    buf_deinit(&text);
+    buf_deinit(&deeper);
+}
+
 static void duplicate_keys_are_refused_F_H3(void **state)
 {
     static const struct {
@@ -560,6 +576,7 @@ int main(void)
         cmocka_unit_test(nul_is_refused_raw_and_escaped_F_H3),
         cmocka_unit_test(lone_surrogate_escapes_are_refused),
         cmocka_unit_test(json_10000_deep_is_refused_and_64_deep_is_not_F_H3),
+        cmocka_unit_test(what_is_around_them_may_nest_deeper_F_H3),
         cmocka_unit_test(duplicate_keys_are_refused_F_H3),
         cmocka_unit_test(duplicates_are_found_at_every_number_of_keys_F_H3),
         cmocka_unit_test(an_object_of_a_million_keys_is_checked_in_linear_time_F_H3),
