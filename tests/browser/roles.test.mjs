@@ -58,13 +58,27 @@ const places = () => ['#/', '#/tasks?status=pending', '#/tasks?status=dead_lette
     '#/jobs?tab=categories', '#/schedules', '#/schedules?tab=recurring', '#/recovery', '#/recovery?tab=dead',
     '#/tokens', '#/namespaces', '#/audit', '#/keys'];
 
+// Requests of a page that have no answer yet; the stream never ends.
+const asked = new WeakMap();
+function follow(page) {
+    const open = new Set();
+    asked.set(page, open);
+    page.on('request', (one) => /\/v1\/(?!stream|events)/.test(one.url()) && open.add(one));
+    for (const end of ['requestfinished', 'requestfailed'])
+        page.on(end, (one) => open.delete(one));
+}
+
 // What a page shows: null where it says that it is not for this person.
 async function look(page, hash) {
     await page.evaluate((next) => { location.hash = next; }, hash);
-    await page.waitForTimeout(100);
+    await page.evaluate(() => new Promise((done) => { requestAnimationFrame(() => requestAnimationFrame(done)); }));
     await page.locator('.page h1').first().waitFor();
-    await until(async () => await page.locator('.loading').count() === 0, `${hash} loaded`);
-    await page.waitForTimeout(400);
+    let quiet = 0; // looks in a row that find nothing under way
+    await until(async () => {
+        quiet = asked.get(page).size === 0 && await page.locator('.loading').count() === 0 ? quiet + 1 : 0;
+        await page.waitForTimeout(50);
+        return quiet > 5;
+    }, `${hash} loaded`);
     const isElsewhere = await page.evaluate(() => location.hash) !== hash; // the first page that it may see
     if (isElsewhere || await page.getByRole('heading', { name: /^(Not for you|Who is signed in)$/, level: 1 }).count())
         return null;
@@ -87,6 +101,7 @@ let everything; // by place, as an administrator sees it
 
 async function walk(token) {
     const page = await openPage(browser, server, '#/jobs', { token, allow: [/404/] }); // what is not theirs is not there
+    follow(page);
     await page.locator('.page h1').first().waitFor();
     const seen = {};
     for (const hash of places())

@@ -68,7 +68,8 @@ static void reopen_with_a_failing_sweep(struct fixture *fx)
     assert_non_null(fx->reader);
 }
 
-/* C4: the key that makes a child unique is the same in the second try. */
+/* C4: the key that makes a child unique is the same in the second try, and so is what it has of its
+ * parent. */
 static void a_child_spawned_in_a_failed_batch_keeps_its_key(void **state)
 {
     struct fixture *fx = *state;
@@ -79,7 +80,7 @@ static void a_child_spawned_in_a_failed_batch_keeps_its_key(void **state)
     struct task *parent;
     char text[200];
 
-    enqueue(fx, "{\"type\":\"a\"}");
+    enqueue(fx, "{\"type\":\"a\",\"user_id\":\"the user of the parent\"}");
     parent = claim_one(fx, id)->task;
     spawn = report_prepare(fx, &fx->arena, id,
                            &REPORT(parent, .op = REPORT_SPAWN,
@@ -92,7 +93,8 @@ static void a_child_spawned_in_a_failed_batch_keeps_its_key(void **state)
     assert_int_equal(engine_call_finish(&spawn->base, &call), 0);
     assert_int_equal(spawn->results[0].code, ERR_NONE);
     snprintf(text, sizeof text, "SELECT count(*) FROM tasks WHERE idempotency_key = "
-             "'perdura:spawn:%s:first'", id_text(fx, parent->id));
+             "'perdura:spawn:%s:first' AND user_id = 'the user of the parent'",
+             id_text(fx, parent->id));
     assert_int_equal(fx_ask(fx, text), 1);
 }
 

@@ -42,6 +42,7 @@ class Faults(BrokerTest):
         wait_until(lambda: self.shown()["status"] == "away", what="the end of the connection")
         self.enqueue("other")  # other clients notice nothing
         self.broker.start()
+        self.wait_connected()  # the broker listens before its queues are there
         self.publish(*[{"n": n} for n in range(500, 600)])
         wait_until(lambda: len(self.tasks(type="order:new")) == 600, what="all tasks")
         self.assertGreaterEqual(self.shown()["failures"], 1)

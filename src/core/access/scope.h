@@ -18,7 +18,7 @@
     X(PLANS_WRITE, "plans:write", "change categories, jobs, schedules and patterns")              \
     X(PLANS_RUN, "plans:run", "run jobs, schedules and patterns now")                             \
     X(QUEUES_WRITE, "queues:write", "change, pause, resume and delete queues")                    \
-    X(METRICS_READ, "metrics:read", "see figures, metrics and services")                          \
+    X(METRICS_READ, "metrics:read", "see figures, metrics, services, inboxes and brokers")        \
     X(AUDIT_READ, "audit:read", "see the audit trail")                                            \
     X(ACCESS_WRITE, "access:write", "make and revoke tokens, change namespaces and keys")         \
     X(ADMIN, "admin", "everything")

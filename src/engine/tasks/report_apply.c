@@ -194,6 +194,7 @@ static int spawn(struct batch *batch, struct task *task, struct report *report,
                  struct report_result *result, struct err *err)
 {
     uint32_t count = report->inputs_count;
+    struct task_input *inputs = TRY_MEMORY(arena_alloc_array(&batch->arena, count, sizeof *inputs));
     struct task **tasks = TRY_MEMORY(arena_alloc_array(&batch->arena, count, sizeof *tasks));
     bool *duplicate = TRY_MEMORY(arena_alloc_array(&batch->arena, count, sizeof *duplicate));
     bool *differs = TRY_MEMORY(arena_alloc_array(&batch->arena, count, sizeof *differs));
@@ -202,8 +203,10 @@ static int spawn(struct batch *batch, struct task *task, struct report *report,
         refuse(result, ERR_STORAGE_FULL, "the disk of the store is full; try again");
         return 0;
     }
-    if (enqueue_tasks(batch, report->inputs, count, ACTOR_WORKER, task, &batch->arena, tasks,
-                      duplicate, differs, err) < 0) {
+    for (uint32_t i = 0; i < count; i++)
+        inputs[i] = report->inputs[i]; /* what the parent gives them does not outlive the batch */
+    if (enqueue_tasks(batch, inputs, count, ACTOR_WORKER, task, &batch->arena, tasks, duplicate,
+                      differs, err) < 0) {
         if (err_http_status(err->code) >= 500)
             return -(int)err->code;
         refuse(result, err->code, err->text);

@@ -74,7 +74,7 @@ static void stop_all(struct inbox_run **list, uint32_t count)
 int inboxes_configure(struct inboxes *inboxes, const struct settings *settings, struct err *err)
 {
     struct inbox_run *before[INBOXES_MAX], *now[INBOXES_MAX] = {NULL};
-    uint32_t before_count = inboxes->count, started = 0;
+    uint32_t before_count = inboxes->count, kept = 0, started = 0;
     int rc = 0;
 
     if (inboxes->rules == settings->enqueue.inboxes)
@@ -83,7 +83,10 @@ int inboxes_configure(struct inboxes *inboxes, const struct settings *settings, 
     for (uint32_t i = 0; i < settings->enqueue.inboxes_count; i++)
         now[i] = take_same(before, before_count, &settings->enqueue.inboxes[i]);
     pthread_mutex_lock(&inboxes->mutex);
-    inboxes->count = 0;
+    for (uint32_t i = 0; i < settings->enqueue.inboxes_count; i++)
+        if (now[i])
+            inboxes->list[kept++] = now[i];
+    inboxes->count = kept;
     pthread_mutex_unlock(&inboxes->mutex);
     stop_all(before, before_count);
     for (uint32_t i = 0; rc == 0 && i < settings->enqueue.inboxes_count; i++) {
