@@ -252,3 +252,6 @@ foreach(name ${LONGEST_TESTS})
     message(STATUS "cmake/tests.cmake: there is no test ${name}")
   endif()
 endforeach()
+
+# A server that starts ends what others left behind in cgroups: this test must be the only one.
+set_tests_properties(process_cgroup_test PROPERTIES RUN_SERIAL TRUE)
