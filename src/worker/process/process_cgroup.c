@@ -20,6 +20,7 @@
 #define TRIES_MAX 64
 #define ROUND_MS 10
 #define ROUNDS_MAX 100 /* for what was killed to be gone */
+#define SWEEPS_MAX 30
 
 /* ---- where we are ---- */
 
@@ -152,26 +153,33 @@ static void end_and_remove(int base_fd, const char *name, int fd)
     remove_folder(base_fd, name, 0);
 }
 
-static void sweep(int base_fd)
+/* How many are locked, because who has them lives, or is just about to be gone. */
+static int sweep(int base_fd)
 {
     int listed = openat(base_fd, ".", O_RDONLY | O_DIRECTORY | O_CLOEXEC);
     DIR *folder = listed >= 0 ? fdopendir(listed) : NULL;
     struct dirent *entry;
+    int locked = 0;
 
     while (folder && (entry = readdir(folder)) != NULL) {
-        int fd = strncmp(entry->d_name, PREFIX, strlen(PREFIX)) == 0
-                     ? open_locked(base_fd, entry->d_name)
-                     : -1;
+        int fd;
 
-        if (fd < 0)
+        if (strncmp(entry->d_name, PREFIX, strlen(PREFIX)) != 0)
             continue;
+        fd = open_locked(base_fd, entry->d_name);
+        if (fd < 0) {
+            locked++;
+            continue;
+        }
         end_and_remove(base_fd, entry->d_name, fd);
         close(fd);
     }
     if (folder)
         closedir(folder);
+    return locked;
 }
 
+/* What was killed closes the pipe that tells of its end before its lock is free. */
 void process_cgroups_sweep(void)
 {
     char path[PATH_MAX];
@@ -179,7 +187,8 @@ void process_cgroups_sweep(void)
 
     if (base_fd < 0)
         return;
-    sweep(base_fd);
+    for (int round = 0; sweep(base_fd) > 0 && round < SWEEPS_MAX; round++)
+        poll(NULL, 0, ROUND_MS);
     close(base_fd);
 }
 
